@@ -23,8 +23,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import tenfold as tn
-from tenfold.backends.cuda.backend import BACKEND
 from tenfold.backends.cuda.driver.device import gpu
+from tenfold.backends.registry import backend_named
 
 Function = Callable[..., Any]
 CALLS, WARM = 10, 3
@@ -154,7 +154,8 @@ def device_time(call: Callable[[], Any], finish: Callable[[], Any]) -> float:
 def ours(case: Case, maths: str) -> float:
     one = gpu()
     graph = tn.trace(lambda *a: case.plain(np, *a), *case.arrays)
-    program: Any = BACKEND.compile(graph)
+    record = backend_named("cuda" if maths == "exact" else f"cuda+{maths}")
+    program: Any = record.compile(graph)
     with program.room() as room:
         replay = program.replay(room)
         for place, array in zip(room.places, case.arrays, strict=False):

@@ -15,7 +15,7 @@ from tenfold.apps.prover.input.program import Program, program
 from tenfold.apps.prover.input.read_facts import parse_facts
 from tenfold.apps.prover.input.read_rules import parse_rules
 from tenfold.apps.prover.input.terms import Fact
-from tenfold.apps.prover.rollout.exhaustive import exhaust, start
+from tenfold.apps.prover.rollout.exhaustive import exhaust
 from tenfold.apps.prover.rollout.loop import roll
 from tenfold.apps.prover.rollout.weighted import step
 from tenfold.apps.prover.scores.embedding import products
@@ -48,7 +48,6 @@ def _no_count_of_compilations() -> None:
         prepare,
         rank_batch,
         roll,
-        start,
         exhaust,
         groundings.run,
         compose,

@@ -20,6 +20,7 @@ from tenfold.apps.prover.closure.allowance import Allowance, bytes_of
 from tenfold.apps.prover.closure.closing import close_by_cost
 from tenfold.apps.prover.closure.fixpoint import Closure, close_by_joins
 from tenfold.apps.prover.closure.joins import Packing
+from tenfold.apps.prover.closure.layers import Layer, put_together
 from tenfold.apps.prover.closure.lookups import lookup
 from tenfold.apps.prover.closure.paths import path_of
 from tenfold.apps.prover.closure.relations import Table, inverted
@@ -213,8 +214,8 @@ def test_keys_that_leave_no_room_for_heights() -> None:
     program = program_of(load("family:families=1"))
     expected = closed(program)
     wide = expected.packing._replace(reverse=np.int64(1) << 62)
-    layers = [expected.keys[expected.heights == h] for h in range(expected.height + 1)]
-    keys, heights = closing._sorted(layers, wide)
+    parts = [expected.keys[expected.heights == h] for h in range(expected.height + 1)]
+    keys, heights = put_together([Layer.of_keys(part, wide) for part in parts], wide)
     assert keys.tobytes() == expected.keys.tobytes()
     assert heights.tobytes() == expected.heights.tobytes()
 
@@ -302,6 +303,47 @@ def test_a_run_that_is_stopped_says_bounds(backend: str) -> None:
                 low, high = made[mode]["bounds"]["hits"]["10"][kind]
                 assert low <= exact[mode]["hits"]["10"][kind] <= high
         assert "bounds" not in exact["both"]
+
+
+CHAIN = """\
+a1:0.9:p(x,y) -> q(x,y)
+a2:0.5:q(x,y) -> r(x,y)
+a3:0.8:p(y,x) -> r(x,y)
+a4:0.9:r(x,y), q(y,z) -> r(x,z)
+a5:0.3:s(x,y) -> r(y,x)
+"""
+
+
+@pytest.mark.parametrize("backend", ["evaluator", "python"])
+def test_a_run_by_weight_that_is_stopped_knows_what_no_proof_can_outweigh(
+    tmp_path: Path, backend: str
+) -> None:
+    """What weighs more than any chain of further rules has its rank; the others lie within their
+    bounds."""
+    draw = np.random.default_rng(3)
+    names = [f"e{i}" for i in range(12)]
+    lines = {f"{a}\t{p}\t{b}" for p in "ps" for a, b in draw.choice(names, (14, 2))}
+    asked = {f"{a}\tr\t{b}" for a, b in draw.choice(names, (40, 2))}
+    for name, text in (("train.txt", lines), ("test.txt", asked), ("rules.txt", [CHAIN])):
+        (tmp_path / name).write_text("\n".join(sorted(text)))
+    settings = Settings(str(tmp_path), backend=backend, score="weight")
+    whole = evaluate(settings)
+    heights = np.bincount(whole.closed.heights)  # type: ignore[union-attr]
+    assert len(heights) > 3
+    final = 0
+    for most in np.cumsum(heights)[:-1].tolist():
+        run = evaluate(replace(settings, max_facts=most))
+        assert run.closed is not None
+        assert run.closed.stopped == "max-facts"
+        for one, other in zip(run.results, whole.results, strict=True):
+            low, high = bounds(one.found, "weight")
+            best, worst = other.found.rank, other.found.rank
+            assert low.better <= best.better
+            assert worst.better + worst.ties <= high.better + high.ties
+            if one.found.final:
+                assert one.found.rank == other.found.rank
+                final += one.found.height != 0
+    assert final
 
 
 def test_bounds_of_a_query() -> None:

@@ -19,7 +19,7 @@ from tenfold.apps.prover.proofs.proof import check_choices
 from tenfold.apps.prover.reference.bottom_up import close
 from tenfold.apps.prover.reference.ranks import rank_by_score
 from tenfold.apps.prover.reference.top_down import Searcher
-from tenfold.apps.prover.resolution.resolution import base_of
+from tenfold.apps.prover.resolution.tables import tables_of
 from tenfold.apps.prover.rollout.exhaustive import GOING, exhaust
 from tenfold.apps.prover.rollout.exhaustive_run import (
     EVERY_BIT,
@@ -161,10 +161,10 @@ def test_lanes_that_fill_a_batch_are_not_searched() -> None:
     used = []
     for batch in (1, 16):
         search = replace(SMALL, height=3, batch=batch)
-        base = base_of(CYCLE)
-        now, without, sizes = begun(base, lanes, search, 3, search.room)
+        tables = tables_of(CYCLE)
+        now, without, sizes = begun(tables, lanes, search, 3, search.room)
         while now.status == GOING:
-            made = exhaust.on("evaluator")(now, without, base, search.mask, np.int64(9), names=6)
+            made = exhaust.on("evaluator")(now, without, tables, search.mask, np.int64(9), names=6)
             now = enlarged(made._replace(pieces=np.int64(0)), search.mask, sizes)
         used.append(int(now.used) - batch)
     assert used[0] == used[1] > 0

@@ -56,7 +56,7 @@ def test_no_table_of_a_rollout_is_quadratic_in_the_beam_or_in_successors() -> No
 def test_matching_is_linear_in_the_rules() -> None:
     def found(goals: np.ndarray, base: object) -> object:
         count = goals[:, 0, 0] * 0 + 1
-        return match(States(goals, count), count * 0 - 1, base)  # type: ignore[arg-type]
+        return match(States(goals, count), count * 0 - 1, base, 64 * len(base.each))  # type: ignore[arg-type,attr-defined]
 
     goals = tn.spec((64, 4, 4), "int32")
     few, many = (footprint(tn.trace(found, goals, base_of(with_rules(n)))) for n in (256, 1024))

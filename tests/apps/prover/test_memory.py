@@ -17,7 +17,7 @@ from tenfold.apps.prover.input.program import program_of
 from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
 from tenfold.apps.prover.report.bounds import bounds
 from tenfold.apps.prover.report.summary import report
-from tenfold.apps.prover.resolution.resolution import base_of
+from tenfold.apps.prover.resolution.tables import tables_of
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, Keeper, Sizes, exhaust_all
 from tenfold.apps.prover.rollout.queue import Lane
 from tenfold.apps.prover.rollout.room import Room
@@ -43,7 +43,7 @@ def exhaustive(memory: int | None, lanes: int = 24, **changes: object) -> tuple[
 def test_lanes_that_do_not_fit_together_are_searched_for_apart() -> None:
     expected, free = exhaustive(None)
     assert {end.outcome for end in expected} == {Outcome.PROVED, Outcome.DEPTH}
-    for share in (2, 4, 6):
+    for share in (2, 6, 10):
         made, usage = exhaustive(free.nbytes // share)
         assert usage.nbytes <= free.nbytes // share
         for one, other in zip(made, expected, strict=True):
@@ -53,7 +53,7 @@ def test_lanes_that_do_not_fit_together_are_searched_for_apart() -> None:
 
 def test_which_candidates_are_lost_does_not_depend_on_the_others() -> None:
     _, free = exhaustive(None)
-    bound = free.nbytes // 8
+    bound = free.nbytes // 10
     together, _ = exhaustive(bound)
     program = program_of(load(FAMILY))
     lanes = [Lane(goal) for goal in everything(program)[5::97][:24]]
@@ -76,7 +76,9 @@ def test_states_are_compared_with_many_clauses_a_part_at_a_time() -> None:
 
     search = replace(SMALL, room=Room(1 << 12, 6, 8), places=1 << 12)
     few, many = (
-        Keeper(base_of(with_rules(n)), search, Usage()).count(search.room, Sizes(1 << 12, 1 << 12))
+        Keeper(tables_of(with_rules(n)), search, Usage()).count(
+            search.room, Sizes(1 << 12, 1 << 12)
+        )
         for n in (1 << 10, 1 << 12)
     )
     assert many < 1.2 * few

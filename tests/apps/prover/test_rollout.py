@@ -20,6 +20,7 @@ from tenfold.apps.prover.reference.bottom_up import close
 from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.rollout.draws import lane_id
+from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import random_weights
 from tenfold.apps.prover.rollout.queue import Lane
 from tenfold.apps.prover.rollout.room import QUEUE, Room
@@ -282,9 +283,48 @@ def test_a_predicate_with_more_facts_than_any_room() -> None:
     assert ask(program, "p(a,n0299)", replace(PLAIN, room=Room(1, 1, 1), batch=2)).length == 0
 
 
-def test_too_many_goals_are_said() -> None:
-    with pytest.raises(CapacityError, match="goals in one state"):
-        Room(8, 128, 8).more(Outcome.OVERFLOW_ATOMS)
+WIDE = ", ".join(f"s(X{i},X{i + 1})" for i in range(150))
+LARGE = f"s(a,b).\nr(X0,X150) :- {WIDE}, t(X150,X0).\nq(X,Y) :- s(X,Y)."
+
+
+def test_variables_that_words_have_no_bits_for_are_refused() -> None:
+    """They would be read as other terms."""
+    program = write("s(a,b).\nr(X,Y) :- s(X,Z), s(Z,Y).")
+    lane = [Lane(program.number(fact("r(a,b)")))]
+    for count, fits in ((253, True), (254, False)):  # a rule has three, a word 256
+        room = Room(16, 4, count)
+        for run in (
+            lambda room=room: roll_all(program, lane, replace(PLAIN, batch=1, room=room)),
+            lambda room=room: exhaust_all(
+                program, lane, Exhaustion(2, room, places=16, batch=1, backend="evaluator")
+            ),
+        ):
+            if fits:
+                assert run()[0].outcome != Outcome.PROVED
+            else:
+                with pytest.raises(CapacityError, match="variables is 254") as error:
+                    run()
+                assert error.value.fix == "give 253 or less"
+    wide = ", ".join(f"s(X{i},X{i + 1})" for i in range(256))
+    program = write(f"s(a,b).\nr(X0,X256) :- {wide}.")
+    with pytest.raises(CapacityError, match="a rule of 257 variables"):
+        roll_all(program, [Lane(program.number(fact("r(a,b)")))], PLAIN)
+
+
+@pytest.mark.parametrize("overflow", ["grow", "mark"])
+def test_a_state_larger_than_any_may_be_ends_as_an_overflow(overflow: str) -> None:
+    """More than 128 goals: that lane has no answer, the others have theirs."""
+    program = write(LARGE, "t(a,a).")
+    lanes = [Lane(program.number(fact(text))) for text in ("r(a,b)", "q(a,b)")]
+    search = replace(PLAIN, batch=2, overflow=overflow, room=Room(16, 8, 8))
+    lost, proved = roll_all(program, lanes, search)
+    assert lost.outcome in (Outcome.OVERFLOW_ATOMS, Outcome.OVERFLOW_VARS)
+    assert proved.outcome == Outcome.PROVED
+    slow = Exhaustion(2, Room(16, 8, 8), places=16, batch=2, overflow=overflow, backend="evaluator")
+    assert [end.outcome for end in exhaust_all(program, lanes, slow)] == [
+        lost.outcome,
+        Outcome.PROVED,
+    ]
 
 
 # Ends.

@@ -24,8 +24,9 @@ from tenfold.apps.prover.closure.fixpoint import (
 from tenfold.apps.prover.closure.joins import Packing, uses_of
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.reference.top_down import Searcher
-from tenfold.apps.prover.resolution.resolution import base_of
-from tenfold.apps.prover.rollout.exhaustive import GOING, exhaust, goals_of
+from tenfold.apps.prover.resolution.tables import tables_of
+from tenfold.apps.prover.resolution.words import parted
+from tenfold.apps.prover.rollout.exhaustive import GOING, exhaust
 from tenfold.apps.prover.rollout.exhaustive import Search as Exhausting
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, begun, enlarged
 from tenfold.apps.prover.rollout.loop import Ends, roll
@@ -122,20 +123,21 @@ def compare_exhaustions(
     program: Program, lanes: Sequence[Lane], search: Exhaustion
 ) -> tuple[int, Difference | None]:
     """How many pieces both resolved alike at all heights, and the first difference."""
-    base = base_of(program)
+    tables = tables_of(program)
 
     def shown(made: Exhausting, column: str, place: tuple[int, ...]) -> str:
         words = made.store.words
         if not hasattr(made.store, column):
             return str(program.name(lanes[place[0]].triple)) if place[0] < len(lanes) else "padding"
-        return show_goals(program, goals_of(words[min(place[0], len(words) - 1)], base))
+        parts = parted(words[min(place[0], len(words) - 1)], tables.bits)
+        return show_goals(program, np.stack(parts, axis=-1))
 
     step = 0
     for height in range(search.height + 1):
-        now, without, sizes = begun(base, lanes, search, height, search.room)
+        now, without, sizes = begun(tables, lanes, search, height, search.room)
         while now.status == GOING:
             one = now._replace(pieces=np.int64(0))
-            given = (one, without, base, search.mask, np.int64(1))
+            given = (one, without, tables, search.mask, np.int64(1))
             ours, theirs = (
                 Exhausting(*exhaust.on(backend)(*given, names=search.room.variables))
                 for backend in ("compiled", "evaluator")

@@ -29,13 +29,14 @@ class Finding:
     tally: Tally | None = None  # where scores of all queries are compared
     above: tuple[int, ...] = ()  # a few of the candidates that are better, the best first
     outcome: Outcome | None = None  # of the query itself; None: its height says it
+    final: bool = False  # whether the rank is this one, whatever a limit that was met cut off
 
     def as_list(self) -> list[Any]:
         """Plain data, for a journal."""
         rank = [self.rank.better, self.rank.ties, self.rank.candidates]
         own = None if self.outcome is None else int(self.outcome)
         found = [rank, self.height, dict(self.outcomes), self.near, self.checked]
-        return [*found, self.weight, self.tally, list(self.above), own]
+        return [*found, self.weight, self.tally, list(self.above), own, self.final]
 
     @staticmethod
     def of_list(data: list[Any]) -> Finding:
@@ -45,12 +46,12 @@ class Finding:
         >>> Finding.of_list(one.as_list()) == one
         True
         """
-        rank, height, outcomes, near, checked, weight, counted, above, own = data
+        rank, height, outcomes, near, checked, weight, counted, above, own, final = data
         ends = Counter({Outcome(int(o)): int(n) for o, n in outcomes.items()})
         scores = (counted[0], [(key, n) for key, n in counted[1]]) if counted else None
         outcome = None if own is None else Outcome(own)
         return Finding(
-            Rank(*rank), height, ends, near, checked, weight, scores, tuple(above), outcome
+            Rank(*rank), height, ends, near, checked, weight, scores, tuple(above), outcome, final
         )
 
 

@@ -91,10 +91,12 @@ class Settings:
             )
         self._check_score()
         if self.engine == "closure" and self.score == "logprob":
-            raise InputError("a closure has no log-probability", fix="say --engine rollout")
+            raise InputError(
+                "score is logprob, which a closure has not", fix="say --engine rollout"
+            )
         if self.engine == "closure" and self.alone:
             raise InputError(
-                "a closure is one for all queries, so none can be left out of its facts",
+                "alone, and a closure is one for all queries: none can be left out of its facts",
                 fix="say --engine rollout",
             )
 
@@ -132,7 +134,9 @@ class Settings:
                 )
         if self.score == "embedding":
             if self.embedding is None:
-                raise InputError("there is no embedding to score by", fix="say --embedding FILE")
+                raise InputError(
+                    "score is embedding, and none is given", fix="say --embedding FILE"
+                )
             if self.engine != "closure" or self.check:
                 raise InputError(
                     "an embedding scores without a search or a proof",

@@ -11,6 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold.types import DTYPES, KIND
 from tests.backends.cuda.against import alike, draw, graph_of, ordinary, same
+from tests.backends.cuda.simulated import SimulatedGpu, simulated
 
 Array = np.ndarray[Any, Any]
 FOLDS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -79,6 +80,21 @@ def test_sums_of_floats_in_order(places: int, count: int) -> None:
     same(made, wanted("add", x, updates, at))
     digits = (places - 1).bit_length() + 7 >> 3
     assert functions == (3 if count <= 4096 else 2 + 3 * max(1, digits))
+
+
+@pytest.mark.parametrize("kind", ["add", "set"])
+def test_code_for_some_sizes_serves_others(kind: str) -> None:
+    gpu = SimulatedGpu(races=False)
+    given = {"axes": (0,), "at": 0, "mode": "raise", "kind": kind}
+    texts = set()
+    sizes = [(40, 20), (300, 200), (45, 300), (5000, 300), (4200, 260), (600, 5000), (900, 4500)]
+    for count, places in sizes:
+        x, updates = ordinary("f32", (places,), 1), ordinary("f32", (count,), 2)
+        arrays = [x, updates, random.integers(0, places, count)]
+        program = simulated(gpu).compile(graph_of("scatter", arrays, **given))
+        same(program(arrays)[0], wanted(kind, *arrays))
+        texts |= {code.code.text.name for code in program.code.values()}
+    assert len(texts) < len(sizes)
 
 
 def test_few_updates_are_taken_by_each_thread_of_a_window() -> None:

@@ -318,15 +318,17 @@ def test_sixteen_bit_floats_are_multiplied_as_they_are(dtype: str, cublas: bool)
     values = [builder.parameter(type) for _ in range(2)]
     loop = {"length": 3, "captures": 1, "carries": 1, "reverse": False, "unroll": 1}
     graph = builder.finish(builder.node("scan", values, loop, [scope]))
-    gpu = SimulatedGpu(cublas=FakeCublas() if cublas else None)
-    program = simulated(gpu).compile(graph)
+    fake = FakeCublas() if cublas else None
+    program = simulated(SimulatedGpu(cublas=fake)).compile(graph)
     (below,) = program.plan.plans
     assert isinstance(below.steps[0], RoutineStep)
     assert all(node.op != "cast" for node in below.graph.nodes)
     assert any(node.op == "cast" for node in CPU.plan(graph).plans[0].graph.nodes)
     random = np.random.default_rng(10)
-    arrays = [drawn(random, dtype, type.shape) / 8 for _ in range(2)]
-    found = check(program, graph, [a.astype(DTYPES[dtype]) for a in arrays])
+    arrays = [(drawn(random, dtype, type.shape) / 8).astype(DTYPES[dtype]) for _ in range(2)]
+    program(arrays)
+    assert fake is None or fake.calls.count("cublasLtMatmul") == 3
+    found = check(program, graph, arrays)
     assert isinstance(found.verdict, Certificate), found.verdict
 
 

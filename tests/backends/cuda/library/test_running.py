@@ -79,6 +79,18 @@ def test_columns(dtype: str) -> None:
             folded(name, draw(dtype, shape), axis, reverse)
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("cumsum", "i16"), ("cummax", "f16"), ("cummin", "f64")]
+)
+def test_few_long_columns_have_parts(name: str, dtype: str) -> None:
+    for shape, axis in (((64, 3), 0), ((65, 3), 0), ((2, 200, 2), 1), ((1000, 3), 0)):
+        for reverse in (False, True):
+            x = draw(dtype, shape)
+            made = folded(name, x, axis, reverse)
+            with np.errstate(all="ignore"):
+                same(made, by_numpy(name, x, axis, reverse))
+
+
 @pytest.mark.parametrize("dtype", ["c64", "c128"])
 def test_complex_products(dtype: str) -> None:
     for shape, axis in (((1,), 0), ((40,), 0), ((3, 20), 1), ((17, 5), 0), ((2, 4, 3), 1)):

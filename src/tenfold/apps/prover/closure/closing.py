@@ -14,6 +14,7 @@ import numpy as np
 from tenfold.apps.prover.closure.allowance import MEMORY, Allowance, Stopped
 from tenfold.apps.prover.closure.fixpoint import Closure, Watch, close_by_joins, join_once
 from tenfold.apps.prover.closure.joins import Ints, Packing
+from tenfold.apps.prover.closure.layers import Layer, put_together
 from tenfold.apps.prover.closure.paths import Link, Path, path_of
 from tenfold.apps.prover.closure.products import (
     Found,
@@ -28,7 +29,6 @@ from tenfold.apps.prover.input.program import Clause, Program
 
 SPARSE = 64  # lines of matrices for each fact, at most
 FEW = 1 << 22  # and as many as this at any rate
-BLOCK = 1 << 18  # keys that are taken apart at a time
 SAMPLE = 1 << 14  # facts of the last round that are tried first for what follows
 
 
@@ -82,7 +82,7 @@ class _Rounds:
         ]
         turned = {link.predicate for path in self.paths for link in path.links if link.inverse}
         self.relations = Relations.of(len(program.constants), len(named), tuple(sorted(turned)))
-        self.layers: list[Ints] = []  # keys by height
+        self.layers: list[Layer] = []  # by height
 
     def close(self, limit: int | None) -> Closure:
         """The closure up to a height."""
@@ -94,17 +94,15 @@ class _Rounds:
         except MemoryError:
             stopped = MEMORY
         if not self.layers:
-            self.layers.append(self.packing.keys(self.program.facts))
+            self._first()
         del self.relations
-        keys, heights = _sorted(self.layers, self.packing)
+        keys, heights = put_together(self.layers, self.packing)
         return Closure(self.packing, keys, heights, complete, 0, stopped)
 
     def _run(self, limit: int | None) -> bool:
         """Whether nothing follows at the end."""
-        keys = self.packing.keys(self.program.facts)
-        self._check(len(keys))
-        table = self._table(keys)
-        self.layers.append(keys)
+        self._check(len(self.program.facts))
+        table = self._first()
         changed = None
         while True:
             over = limit is not None and len(self.layers) > limit
@@ -112,14 +110,20 @@ class _Rounds:
                 return False
             settle(self.relations, self.backend)
             self.relations.add(table)
-            table, keys = self._round(changed, any_=over)
-            if not len(keys):
+            table, layer = self._round(changed, any_=over)
+            if not len(layer):
                 return True
             if over:
                 return False
             changed = table.sizes()
-            self.layers.append(keys)
+            self.layers.append(layer)
             self.watch(len(self.layers) - 1, sum(map(len, self.layers)))
+
+    def _first(self) -> Table:
+        """The facts as the first layer, and as a table."""
+        keys = np.sort(self.packing.keys(self.program.facts))
+        self.layers.append(Layer.of_keys(keys, self.packing))
+        return self._table(keys)
 
     def _goes_on(self, table: Table, changed: Any) -> bool:
         """Whether something is found at once to follow from a few facts of the last round and from
@@ -144,10 +148,10 @@ class _Rounds:
         triples = [np.full(len(rows), self.named[heads[one.head]]), rows, one.columns]
         keys = self.packing.keys(np.stack(triples, axis=1))
         for layer in self.layers:
-            keys = keys[~_among(keys, layer)]
+            keys = keys[~layer.holds(keys)]
         return bool(len(keys))
 
-    def _round(self, changed: Any, any_: bool) -> tuple[Table, Ints]:
+    def _round(self, changed: Any, any_: bool) -> tuple[Table, Layer]:
         """What follows from the facts there are and is new; with `any_`, some of it will do."""
         relations = self.relations
         chains = chains_of(self.paths, relations, changed)
@@ -161,15 +165,14 @@ class _Rounds:
                 break
             self._check(total)
         table = table_of(found, list(chains), relations.predicates, relations.extent)
-        found.clear()
-        keys = self._keys(table)
+        layer = self._layer(table)
         if self.others and not (any_ and total):
             more = self._joined()
             self._check(total + len(more))
             if len(more):
-                keys = np.union1d(keys, more)
-                table = self._table(keys)
-        return table, keys
+                keys = np.union1d(layer.keys(), more)
+                table, layer = self._table(keys), Layer.of_keys(keys, self.packing)
+        return table, layer
 
     def _table(self, keys: Ints) -> Table:
         """Those of some sorted keys that paths name, as a table."""
@@ -180,19 +183,19 @@ class _Rounds:
         lines = number[own] * extent + s[own]
         return Table.of(self.relations.predicates, extent, lines, o[own])
 
-    def _keys(self, table: Table) -> Ints:
-        """The keys of a table, sorted."""
-        bits = self.packing.bits
-        lines = (self.named[:, None] << 2 * bits) | (np.arange(self.relations.extent) << bits)
-        keys = table.spread(lines)
-        keys |= table.items
-        return keys
+    def _layer(self, table: Table) -> Layer:
+        """A table as a layer; they share their columns."""
+        bits = int(self.packing.bits)
+        lines, counts = table.used()
+        matrix, row = np.divmod(lines, self.relations.extent)
+        prefixes = (self.named[matrix] << bits) | row
+        return Layer(bits, prefixes, np.cumsum(counts, dtype=np.int64), table.items)
 
     def _joined(self) -> Ints:
         """What the rules that are no paths give, sorted, without what there was before."""
         clauses = tuple(c for c in self.others if c.body)
         named = sorted({atom[0] for c in clauses for atom in c.body})
-        parts = [keys[np.isin(keys >> 2 * self.packing.bits, named)] for keys in self.layers]
+        parts = [layer.keys(named) for layer in self.layers]
         keys = np.zeros(0, np.int64)
         if clauses and len(parts[-1]):
             program = replace(self.program, facts=(), clauses=clauses)
@@ -201,7 +204,7 @@ class _Rounds:
             bare = [c.head for c in self.others if not c.body]
             keys = np.union1d(keys, self.packing.keys(bare))
         for layer in self.layers:
-            keys = keys[~_among(keys, layer)]
+            keys = keys[~layer.holds(keys)]
         return keys
 
     def _check(self, found: int) -> None:
@@ -210,39 +213,3 @@ class _Rounds:
         total = found + sum(map(len, self.layers))
         nbytes = self.relations.nbytes + 9 * total + 20 * found
         self.allowance.check(total, nbytes)
-
-
-def _among(keys: Ints, layer: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which keys are in a sorted layer."""
-    if not len(layer):
-        return np.zeros(len(keys), bool)
-    at = np.minimum(np.searchsorted(layer, keys), len(layer) - 1)
-    return np.asarray(layer[at] == keys)
-
-
-def _sorted(layers: list[Ints], packing: Packing) -> tuple[Ints, Any]:
-    """All keys, sorted, with heights. Layers are let go of one by one."""
-    count = sum(map(len, layers))
-    small = np.uint8 if len(layers) <= 256 else np.int32
-    places = max(1, (len(layers) - 1).bit_length())
-    keys = np.empty(count, np.int64)
-    if int(packing.reverse).bit_length() + places > 63:
-        np.concatenate(layers, out=keys)
-        sizes = [len(layer) for layer in layers]
-        order = np.argsort(keys, kind="stable")
-        return keys[order], np.repeat(np.arange(len(layers)), sizes)[order].astype(small)
-    at, height = 0, 0
-    while layers:
-        layer = layers.pop(0)
-        own = keys[at : at + len(layer)]
-        np.left_shift(layer, places, out=own)
-        own |= height
-        at, height = at + len(layer), height + 1
-        del layer, own
-    keys.sort(kind="stable")  # it goes by runs, and each layer is one
-    heights = np.empty(count, small)
-    for first in range(0, count, BLOCK):  # nothing as large as all keys is made beside them
-        block = keys[first : first + BLOCK]
-        heights[first : first + BLOCK] = block & ((1 << places) - 1)
-        block >>= places
-    return keys, heights

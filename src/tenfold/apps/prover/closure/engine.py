@@ -15,6 +15,7 @@ from tenfold.apps.prover.closure.closing import close_by_cost
 from tenfold.apps.prover.closure.fixpoint import Closure, Watch, trimmed
 from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.closure.lookups import Ranking, rank_by_lookup
+from tenfold.apps.prover.closure.weights.beyond import beyond
 from tenfold.apps.prover.closure.weights.chains import Floats
 from tenfold.apps.prover.closure.weights.last import rank_by_weight
 from tenfold.apps.prover.input.program import Program, Triple
@@ -65,21 +66,32 @@ def rank_in_closure(
     tallies = _tallies(settings, closed, classes, asked[done:], embedding)
     by_height = classes.scores is None and embedding is None  # then the closure itself tells
     index = None if by_height else FactIndex(replace(closed, heights=classes.numbers))
+    most = _beyond(settings, program, closed)
     for query, one, counted in zip(asked[done:], ranked, tallies, strict=True):
         place = _place(closed, query.fact)
         own = place is not None
+        weight = None
+        if place is not None and classes.scores is not None:
+            weight = float(classes.scores[place])
         outcomes = Counter({Outcome.PROVED: one.proved + own})
         outcomes[unproved] += one.rank.candidates + 1 - one.proved - own
         yield Finding(
             one.rank,
             None if place is None else int(closed.heights[place]),
             +outcomes if settings.score != "embedding" else Counter(),
-            weight=None
-            if place is None or classes.scores is None
-            else float(classes.scores[place]),
+            weight=weight,
             tally=counted,
             above=_above(query, one.rank.better, index, embedding) if index else (),
+            final=most is not None and weight is not None and weight > most[query.fact[0]],
         )
+
+
+def _beyond(settings: Settings, program: Program, closed: Closure) -> list[float] | None:
+    """The most that facts of each predicate can weigh by proofs that were cut off; None where that
+    says nothing of ranks: other proofs count, too, unless the largest weight alone does."""
+    if closed.stopped is None or (settings.score, settings.aggregate or "max") != ("weight", "max"):
+        return None
+    return beyond(program, closed.height)
 
 
 def _above(

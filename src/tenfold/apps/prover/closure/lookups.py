@@ -1,7 +1,8 @@
 """Closure ranks: the rank of each query as lookups in a closure, a batch of queries at a time.
 
 The facts that share a query's predicate and kept constant are one range of the index. They are
-written into a row with a place for every constant; the row says the height of every candidate.
+written into a row with a place for every constant; the row says the height of every candidate. One
+program compares rows, whatever the facts.
 """
 
 from __future__ import annotations
@@ -32,14 +33,6 @@ class Lookup(NamedTuple):
     values: Traced
 
 
-class Batch(NamedTuple):
-    """Queries of one batch: where their range begins, what they ask, and which pool they have."""
-
-    start: Traced
-    own: Traced
-    pool: Traced
-
-
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The rank of a query, the height of its lowest proof, and how many corruptions have one."""
@@ -62,18 +55,22 @@ def rank_by_lookup(
     A breaker orders candidates with equal heights: above 0 for those that are better than the
     query's own constant, below 0 for those that are worse.
     """
-    proofs = lookup(closed.keys, closed.heights, closed.packing)
+    proofs = lookup(closed.keys, closed.heights, closed.packing, spare=False)
     known = closed.packing.keys(sorted(_known(asked)))
-    filtered = lookup(known, np.ones(len(known), np.int64), closed.packing)
+    filtered = lookup(known, np.zeros(len(known), np.int64), closed.packing, spare=False)
     width = max(1, len(program.constants))
     for first in range(0, len(asked), batch):
         part = asked[first : first + batch]
-        pools, batched = _batch(part, closed.packing, width, batch)
+        starts = _starts(part, closed.packing, batch)
+        heights = _rows(proofs, starts, width)
+        allowed = _pools(part, batch, width) & (_rows(filtered, starts, width) == UNPROVED)
+        own = np.zeros(batch, np.int64)
+        own[: len(part)] = [query.own for query in part]
         order = np.zeros((1, 1), np.int8)
         if breaker is not None:
             order = np.zeros((batch, width), np.int8)
             order[: len(part)] = breaker(part)
-        result = rank_batch.on(backend)(proofs, filtered, pools, batched, order)
+        result = rank_batch.on(backend)(heights, allowed, own, order)
         for better, ties, count, height, proved in np.stack(result, axis=1)[: len(part)].tolist():
             rank = Rank(better, ties, count)
             yield Ranking(rank, None if height == UNPROVED else height, proved)
@@ -85,35 +82,48 @@ def _known(asked: Sequence[Query]) -> set[Triple]:
     return {query.corrupt(c) for query in ranges.values() for c in query.known}
 
 
-def _batch(
-    part: Sequence[Query], packing: Packing, width: int, size: int
-) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.bool_]], Batch]:
-    """The pools of some queries and the queries in numbers, the last batch filled with zeros.
-
-    There are as many places for pools as for queries, so that every batch has the same shapes.
-    """
-    pools = np.zeros((size, width), bool)
-    numbers: dict[int, int] = {}
-    columns = np.zeros((3, size), np.int64)
-    for i, query in enumerate(part):
-        if id(query.pool) not in numbers:
-            pools[len(numbers), list(query.pool)] = True
-            numbers[id(query.pool)] = len(numbers)
-        start = packing.keys([(query.fact[0], query.kept, 0)])[0]
-        start += packing.reverse if query.mode == "head" else 0
-        columns[:, i] = start, query.own, numbers[id(query.pool)]
-    return pools, Batch(*columns)
+def _starts(part: Sequence[Query], packing: Packing, size: int) -> Ints:
+    """Where the ranges of some queries begin; those that fill the batch have some range."""
+    starts = np.zeros(size, np.int64)
+    starts[: len(part)] = packing.keys([(query.fact[0], query.kept, 0) for query in part])
+    starts[: len(part)][[query.mode == "head" for query in part]] += packing.reverse
+    return starts
 
 
-def lookup(keys: Ints, values: Ints, packing: Packing) -> Lookup:
-    """Facts, by subject and by object; their keys are sorted.
+def _pools(part: Sequence[Query], size: int, width: int) -> Any:
+    """Which constants are candidates of each query; queries share their pools."""
+    pools = {id(query.pool): query.pool for query in part}
+    made = {}
+    for number, pool in pools.items():
+        made[number] = np.zeros(width, bool)
+        made[number][list(pool)] = True
+    allowed = np.zeros((size, width), bool)
+    for row, query in zip(allowed, part, strict=False):
+        row[:] = made[id(query.pool)]
+    return allowed
+
+
+def _rows(table: Lookup, starts: Ints, width: int) -> Any:
+    """A row for each query, with the values of the facts in its range at their constants."""
+    first, past = np.searchsorted(table.keys, starts), np.searchsorted(table.keys, starts + width)
+    counts = past - first
+    row = np.repeat(np.arange(len(starts)), counts)
+    at = np.arange(len(row)) + np.repeat(past - np.cumsum(counts), counts)
+    made = np.full((len(starts), width), UNPROVED, np.int32)
+    made[row, table.keys[at] - starts[row]] = table.values[at]
+    return made
+
+
+def lookup(keys: Ints, values: Ints, packing: Packing, spare: bool = True) -> Lookup:
+    """Facts, by subject and by object; their keys are sorted. With `spare` there are END keys up
+    to a power of two, so that programs that take them are compiled once.
 
     Those by object lie above the others, so only these are sorted.
     """
     count = len(keys)
     turned = packing.turned(keys)
     order = np.argsort(turned)  # each is there once
-    room = padded(2 * count, 64)
+    room = padded(2 * count, 64) if spare else 2 * count
     sorted_, numbers = np.empty(room, np.int64), np.empty(room, np.int32)
     sorted_[:count], numbers[:count] = keys, values
     np.take(turned, order, out=sorted_[count : 2 * count])
@@ -124,34 +134,12 @@ def lookup(keys: Ints, values: Ints, packing: Packing) -> Lookup:
 
 @traced()
 def rank_batch(
-    proofs: Lookup, filtered: Lookup, pools: Traced, batch: Batch, order: Traced
+    heights: Traced, allowed: Traced, own: Traced, order: Traced
 ) -> tuple[Traced, Traced, Traced, Traced, Traced]:
     """Of each query: the candidates better, as good, all; its own height; candidates proved."""
-    size, width = pools.shape
-    heights = _row(proofs, batch.start, tn.full((size, width), UNPROVED, np.int32))
-    known = _row(filtered, batch.start, tn.full((size, width), 2, np.int32))
-    allowed = pools[batch.pool] & (known == 2)
-    mine = heights[tn.arange(size), batch.own]
+    mine = heights[tn.arange(own.shape[0]), own]
     tied = allowed & (heights == mine[:, None])
     better = ((allowed & (heights < mine[:, None])) | (tied & (order > 0))).sum(axis=1)
     ties = (tied & (order == 0)).sum(axis=1)
     proved = (allowed & (heights < UNPROVED)).sum(axis=1)
     return better, ties, allowed.sum(axis=1), mine.astype(np.int64), proved
-
-
-def _row(table: Lookup, start: Traced, row: Traced) -> Traced:
-    """A row for each query, with the values of the facts in its range at their constants."""
-    size, width = row.shape
-    place = np.searchsorted(table.keys, start)
-    end = np.searchsorted(table.keys, start + width)
-    lanes = tn.arange(size)
-
-    def write(step: Traced, row: Traced) -> Traced:
-        at = place + step
-        inside = at < end
-        at = np.minimum(at, table.keys.shape[0] - 1)
-        constant = np.where(inside, table.keys[at] - start, 0)
-        np.minimum.at(row, (lanes, constant), np.where(inside, table.values[at], 2**31 - 1))
-        return row
-
-    return tn.fori_loop(0, (end - place).max(), write, row)

@@ -17,6 +17,7 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import padded, traced
+from tenfold.apps.prover.closure.layers import kept
 from tenfold.apps.prover.closure.paths import Link, Path
 from tenfold.apps.prover.closure.relations import NEW, OLD, Ints, Relations, Table
 from tenfold.apps.prover.columns import Traced
@@ -133,7 +134,7 @@ def rows_of(
             used = own[:done]
             total = int(used.sum())
             if total:
-                yield Found(head, low, used.copy(), columns[part, :total].copy())
+                yield Found(head, low, used.copy(), kept(columns[part, :total]))
 
 
 def confirm(backend: str) -> None:
@@ -145,7 +146,9 @@ def confirm(backend: str) -> None:
     for matrices in (4, 4, 2, 2):
         lines = np.sort(random.integers(0, matrices * extent, 300))
         tables.append(Table.of(matrices, extent, lines, random.integers(0, extent, 300)))
-    bits = random.integers(0, 1 << 64, relations.bits.shape, np.uint64)
+    # one of sixteen bits: the evaluator goes through each that is set
+    words = random.integers(0, 1 << 64, (4, *relations.bits.shape), np.uint64)
+    bits = np.bitwise_and.reduce(words)
     steps = [[0, 0, 2], [1, 2, 4], [1, -1, -1], [2, 1, 2], [-1, -1, -1], [0, 3, 4]]
     chains = np.array(steps, np.int32)[random.integers(0, len(steps), (16, 3))]
     heads = np.array([[0, 5, 1, 0, 2], [5, 9, 3, -1, -1], [9, 16, -1, -1, -1]], np.int32)
@@ -174,13 +177,17 @@ def _filled(part: Ints) -> Ints:
     return part if part.size else np.zeros((1, *part.shape[1:]), np.int32)
 
 
-def table_of(found: Sequence[Found], heads: Sequence[int], matrices: int, extent: int) -> Table:
-    """What was found as a table, where head i is the matrix heads[i]."""
+def table_of(found: list[Found], heads: Sequence[int], matrices: int, extent: int) -> Table:
+    """What was found as a table, where head i is the matrix heads[i]; it is used up."""
     counts = np.zeros((matrices, extent), np.int32)
-    parts = sorted(found, key=lambda one: (heads[one.head], one.first))
-    for one in parts:
+    found.sort(key=lambda one: (heads[one.head], one.first), reverse=True)
+    columns = np.empty(sum(len(one.columns) for one in found), np.int32)
+    at = 0
+    while found:
+        one = found.pop()
         counts[heads[one.head], one.first : one.first + len(one.counts)] = one.counts
-    columns = np.concatenate([one.columns for one in parts] or [np.zeros(0, np.int32)])
+        columns[at : at + len(one.columns)] = one.columns
+        at += len(one.columns)
     return Table.of_counts(matrices, extent, counts.reshape(-1), columns)
 
 

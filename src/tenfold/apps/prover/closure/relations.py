@@ -7,6 +7,7 @@ can't be many facts at all they are bits instead, those of all rounds together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ Ints = np.ndarray[Any, np.dtype[np.int32]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 BITS = 1 << 23  # bytes of all matrices as bits, at most
+GROUP = 1 << 20  # entries that are inverted at a time
 OLD, NEW = 0, 1  # of a direction's two tables; the inverse ones come behind
 
 
@@ -51,6 +53,12 @@ class Table(NamedTuple):
         """For each entry the number that its line has."""
         return np.repeat(lines.reshape(-1), np.diff(self.starts, axis=1).reshape(-1))
 
+    def used(self) -> tuple[Any, Any]:
+        """The lines (matrix · extent + row) that have entries, and how many."""
+        counts = np.diff(self.starts, axis=1).reshape(-1)
+        lines = np.flatnonzero(counts)
+        return lines, counts[lines]
+
     def thinned(self, most: int) -> Table:
         """Some of the entries, from all over the table."""
         if len(self.items) <= most:
@@ -70,16 +78,43 @@ class Table(NamedTuple):
 
 
 def inverted(table: Table) -> Table:
-    """The same matrices with rows for columns."""
+    """The same matrices with rows for columns; some matrices at a time, so that what is sorted is
+    small beside all of them."""
     matrices, extent = table.starts.shape[0], table.starts.shape[1] - 1
     bits = extent.bit_length()  # shifts are far quicker than divisions
-    lines = np.arange(matrices)[:, None] << 2 * bits | np.arange(extent)
-    keys = table.spread(lines)
-    keys |= table.items.astype(np.int64) << bits
-    keys.sort()
-    columns = (keys & ((1 << bits) - 1)).astype(np.int32)
-    keys >>= bits
-    return Table.of(matrices, extent, (keys >> bits) * extent + (keys & ((1 << bits) - 1)), columns)
+    mask = (1 << bits) - 1
+    lines, sizes = table.used()
+    counts = np.zeros(matrices * extent, np.int32)
+    columns = np.empty(len(table.items), np.int32)
+    for first, past in _groups(table.sizes()):
+        low, high = table.starts[first, 0], table.starts[past - 1, -1]
+        own = slice(*np.searchsorted(lines, [first * extent, past * extent]))
+        matrix, row = np.divmod(lines[own], extent)
+        keys = np.repeat(matrix << 2 * bits | row, sizes[own])
+        keys |= table.items[low:high].astype(np.int64) << bits
+        keys.sort()
+        columns[low:high] = keys & mask
+        keys >>= bits
+        keys = (keys >> bits) * extent + (keys & mask)
+        begins = np.flatnonzero(np.diff(keys, prepend=-1))
+        counts[keys[begins]] = np.diff(begins, append=len(keys))
+    return Table.of_counts(matrices, extent, counts, columns)
+
+
+def _groups(sizes: Ints) -> Iterator[tuple[int, int]]:
+    """Matrices that have some entries together, or one that has more.
+
+    >>> list(_groups(np.array([1, GROUP, 3, 4])))
+    [(0, 1), (1, 2), (2, 4)]
+    """
+    first, total = 0, 0
+    for number, size in enumerate(sizes.tolist()):
+        if total and total + size > GROUP:
+            yield first, number
+            first, total = number, 0
+        total += size
+    if total:
+        yield first, len(sizes)
 
 
 def put(bits: Words, first: int, table: Table) -> None:

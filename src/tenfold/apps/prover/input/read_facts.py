@@ -133,8 +133,9 @@ def _called(line: str, where: str) -> Fact:
 def _tabbed(line: str, where: str) -> Fact:
     parts = [part.strip() for part in line.split("\t")]
     if len(parts) != 3 or not all(parts):
+        what = "an empty field" if len(parts) == 3 else f"{len(parts)} fields, not three,"
         raise InputError(
-            f"{len(parts)} fields between tabs, not three: {shown(line)!r}",
+            f"{what} between tabs: {shown(line)!r}",
             where=where,
             fix="write subject<TAB>predicate<TAB>object",
         )

@@ -232,8 +232,7 @@ def _check_safe(rule: Rule) -> None:
 
 
 def _unlike(line: str, where: str, what: str) -> InputError:
-    return InputError(
-        f"{what} in a rule: {shown(line)}",
-        where=where,
-        fix="write id:weight:body, body -> head, or head :- body, body.",
-    )
+    fix = "write id:weight:body, body -> head, or head :- body, body."
+    if "<=" in line:
+        fix = "write predicted<TAB>right<TAB>confidence<TAB>head <= body, body, or head :- body."
+    return InputError(f"{what} in a rule: {shown(line)}", where=where, fix=fix)

@@ -243,6 +243,10 @@ def number_of(program: Program, fact: Fact) -> Triple:
     ):
         if name not in names:
             near = get_close_matches(name, names, 3) if len(names) <= 100_000 else []
-            fix = f"name one of the data, such as {', '.join(near)}" if near else "see the data"
-            raise InputError(f"the {kind} {name!r} is not in the data", fix=fix)
+            fix = (
+                f"name one of the data, such as {', '.join(near)}"
+                if near
+                else "name one of the data"
+            )
+            raise InputError(f"the {kind} {name!r} of {fact} is not in the data", fix=fix)
     return program.number(fact)

@@ -4,6 +4,10 @@ Of a closure that was stopped, all facts up to the height that was reached are t
 that has a proof stands where it stands, by height. Of one without, and of candidates without,
 nothing is known: at best it has the next proof, at worst all others have one before it.
 
+By weight, a proof that is not there yet is at least one rule higher than what was reached, so it
+weighs no more than the best chain of so many rules. A query that weighs more by the largest weight
+of a rule stands where it stands.
+
 Of a rollout, some searches have no answer for want of room: each of these candidates may be better
 than the query, as good or worse, and a query without an answer may be anywhere.
 """
@@ -30,6 +34,8 @@ def bounds(found: Finding, score: str) -> tuple[Rank, Rank]:
     count = found.rank.candidates
     if found.outcome is not None:
         return _searched(found)
+    if found.final:
+        return found.rank, found.rank
     proved = found.outcomes[Outcome.PROVED] - own
     last = Rank(count, 0, count)
     if score == "height":

@@ -11,7 +11,6 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.columns import Traced
-from tenfold.apps.prover.resolution.resolution import unify
 from tenfold.apps.prover.resolution.tables import (
     ANY,
     LOOP,
@@ -22,6 +21,7 @@ from tenfold.apps.prover.resolution.tables import (
     range_key,
     take,
 )
+from tenfold.apps.prover.resolution.unify import unify
 from tenfold.apps.prover.resolution.words import Goals, parted
 
 FAR = 1 << 30  # an entry beyond all
@@ -59,9 +59,17 @@ def apart(tables: Tables, names: int) -> Tables:
     )
 
 
-def match(words: Traced, live: Traced, without: Without, tables: Tables) -> Matches:
-    """What the first goal of each state matches. A settled state's first goal, if ground, is no
-    fact: there are only clauses for it."""
+class Entries(NamedTuple):
+    """The facts that the first goal of each state matches."""
+
+    goal: Goals
+    first: Traced  # the first entry that matches
+    skip: Traced  # the entry that is not to be used, or one beyond all
+    count: Traced  # how many match
+
+
+def entries(words: Traced, live: Traced, without: Without, tables: Tables) -> Entries:
+    """The facts that first goals match. A settled state's first goal, if ground, is none."""
     p, s, o, left = parted(words[0], tables.bits)
     p = np.maximum(p, 0)
     known, other = s >= 0, o >= 0
@@ -74,6 +82,19 @@ def match(words: Traced, live: Traced, without: Without, tables: Tables) -> Matc
     skip: Traced = np.where(kind == OBJECT, without.object, without.subject)
     skip = np.where(kind == LOOP, without.loop, skip)
     skipped = (skip >= first) & (skip < first + facts)
+    return Entries(
+        Goals(p, s, o, left),
+        first,
+        np.where(skipped, skip, FAR).astype(np.int32),
+        np.where(open_, facts - skipped, 0).astype(np.int32),
+    )
+
+
+def match(words: Traced, live: Traced, without: Without, tables: Tables) -> Matches:
+    """What the first goal of each state matches. A settled state's first goal, if ground, is no
+    fact: there are only clauses for it."""
+    found = entries(words, live, without, tables)
+    p, s, o, left = found.goal
     from_ = take(tables.starts, p)
     each = tables.each[:, None]
     clause = np.minimum(from_ + each, tables.heads.shape[1] - 1)
@@ -85,11 +106,4 @@ def match(words: Traced, live: Traced, without: Without, tables: Tables) -> Matc
     states = tn.arange(fits.shape[1], dtype=np.int32)
     which = tn.zeros((fits.shape[0] + 1, fits.shape[1]), np.int32)
     which[np.where(fits, ranks - 1, fits.shape[0]), states] = clause.astype(np.int32)
-    return Matches(
-        Goals(p, s, o, left),
-        first,
-        np.where(skipped, skip, FAR).astype(np.int32),
-        np.where(open_, facts - skipped, 0).astype(np.int32),
-        which,
-        ranks[-1],
-    )
+    return Matches(*found, which, ranks[-1])

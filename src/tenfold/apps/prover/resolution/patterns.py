@@ -19,8 +19,8 @@ import numpy as np
 import tenfold as tn
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.resolution.matching import FAR, Matches
-from tenfold.apps.prover.resolution.resolution import unify
 from tenfold.apps.prover.resolution.tables import Tables, holds, take
+from tenfold.apps.prover.resolution.unify import unify
 from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
 from tenfold.apps.prover.rollout.draws import mix
 
@@ -62,21 +62,38 @@ def patterns(
     x = np.where(by_fact, np.where(s < 0, hole, s), take(tables.heads[0], clause))
     y = np.where(o < 0, np.where(o == s, hole, hole + 1), o)
     y = np.where(by_fact, y, take(tables.heads[1], clause))
-    _, binding = unify(s, o, x, y)
+    goal = Goals(None, s, o, left)
+    kept = resolved(words, goal, (x, y), clause, by_fact, take(without, row), tables, row)
+    named, variables = renamed(kept, tables, names)
+    return _opened(named, variables, np.where(by_fact, left, left - 1), tables)
+
+
+def resolved(
+    words: Traced,
+    goal: Goals,
+    head: tuple[Traced, Traced],
+    clause: Traced,
+    by_fact: Traced,
+    without: Traced,
+    tables: Tables,
+    row: Traced,
+) -> Traced:
+    """The words of successors [goals, successors], with gaps and with variables of any numbers:
+    those of each row's state, whose goal is unified with a head, or fact, of these terms. In its
+    place is the body of the clause, nothing if it is by a fact."""
+    _, binding = unify(goal.subject, goal.object, *head)
     rest = np.take(words[1:], row, axis=1, mode="clip")
     parts = parted(rest, tables.bits)
     body = [np.take(column, clause, axis=1, mode="clip") for column in tables.bodies]
     there = np.concatenate([(body[0] >= 0) & ~by_fact, rest != 0])
     before = [np.concatenate([a.astype(np.int64), b]) for a, b in zip(body, parts, strict=False)]
     after = [binding(term) for term in before[1:]]
-    height = np.concatenate([np.broadcast_to(left - 1, body[0].shape), parts.left])
+    height = np.concatenate([np.broadcast_to(goal.left - 1, body[0].shape), parts.left])
     word = joined(Goals(before[0], after[0], after[1], height), tables.bits)
     # what was ground before was looked up when its state was made
     new = (tn.arange(word.shape[0]) < body[0].shape[0])[:, None]
     new = new | (after[0] != before[1]) | (after[1] != before[2])
-    kept = once(word, there & ~(new & known(word, take(without, row), tables)))
-    renamed, variables = _renamed(kept, tables, names)
-    return _opened(renamed, variables, np.where(by_fact, left, left - 1), tables)
+    return once(word, there & ~(new & known(word, without, tables)))
 
 
 def known(word: Traced, without: Traced, tables: Tables) -> Traced:
@@ -99,7 +116,7 @@ def once(word: Traced, used: Traced) -> Traced:
     return np.where(used & ~again, least, 0)
 
 
-def _renamed(word: Traced, tables: Tables, names: int) -> tuple[Traced, Traced]:
+def renamed(word: Traced, tables: Tables, names: int) -> tuple[Traced, Traced]:
     """States with their variables numbered in order of appearance, and how many there are.
 
     The numbers given so far are kept in the bits of a few integers, by the variable's old number.
@@ -139,8 +156,8 @@ def _renamed(word: Traced, tables: Tables, names: int) -> tuple[Traced, Traced]:
         made = np.where(used, joined(Goals(p, s, o, left), tables.bits), 0)
         return (given, *now), made
 
-    (given, *_), renamed = tn.scan(step, (nothing, *(nothing,) * count), word)
-    return renamed, given
+    (given, *_), made = tn.scan(step, (nothing, *(nothing,) * count), word)
+    return made, given
 
 
 def _opened(words: Traced, variables: Traced, lowest: Traced, tables: Tables) -> Patterns:

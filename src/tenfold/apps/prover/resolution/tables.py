@@ -17,6 +17,7 @@ from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.columns import Traced
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.input.program import Clause, Program
+from tenfold.apps.prover.resolution.trying import general
 from tenfold.apps.prover.resolution.words import HEIGHT, word_bits, words
 
 Shorts = np.ndarray[Any, np.dtype[np.int32]]
@@ -51,6 +52,7 @@ class Tables(NamedTuple):
     bodies: Shorts  # [3, longest body, clauses]; predicate ABSENT where a body is shorter
     each: Shorts  # 0, 1, 2, … up to the most clauses of one predicate
     fresh: Shorts  # 0, 1, 2, … up to the most variables of a clause
+    general: Any  # [predicates]: whether the head of a clause is p(X,Y)
     open: Shorts  # 0, 1, 2, … up to the most goals that a fact changes; none if nobody knows
 
 
@@ -90,8 +92,15 @@ def tables_of(program: Program) -> Tables:
         bodies,
         np.arange(padded(int(np.diff(starts).max(initial=0)), 4), dtype=np.int32),
         np.arange(padded(max((c.variables for c in clauses), default=0), 4), dtype=np.int32),
+        np.array(general([clause.head for clause in clauses], padded(count, 4)), bool),
         np.arange(_most_open(clauses), dtype=np.int32),
     )
+
+
+def most_names(tables: Tables) -> int:
+    """The most variables that a state may have: words have bits for them and for a clause's."""
+    clause = -min(0, int(tables.heads.min()), int(tables.bodies[1:].min()))
+    return (1 << (int(tables.bits) - 1)) - clause
 
 
 def _ranges(facts: Ints, turned: Ints, loops: Ints, count: int, bits: Any) -> tuple[Ints, ...]:

@@ -15,16 +15,18 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import traced
-from tenfold.apps.prover.columns import END, Traced, compact, spread
+from tenfold.apps.prover.columns import END, Traced, compact
 from tenfold.apps.prover.outcome import Outcome
-from tenfold.apps.prover.resolution.resolution import Base, States, begin, build, match
-from tenfold.apps.prover.resolution.words import parted, word_bits, words
+from tenfold.apps.prover.resolution.matching import Without, apart
+from tenfold.apps.prover.resolution.step import hopeless, stepped
+from tenfold.apps.prover.resolution.tables import Tables, take
 from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.rollout.loop import RUNNING
+from tenfold.apps.prover.rollout.seen import packed
 
 GOING, ENDED, ROWS, STORE = range(4)  # ROWS, STORE: more of these are needed
 HASH_BITS = 62
-CELLS = 1 << 20  # states of a piece times clauses that each is compared with
+AHEAD = 4  # for each successor of a piece, states looked at for those of lanes that have not ended
 
 
 class Store(NamedTuple):
@@ -32,7 +34,6 @@ class Store(NamedTuple):
 
     words: Traced  # [places + rows, A]
     lane: Traced
-    counts: Traced
     parent: Traced  # the place of the state before
     choice: Traced  # which of its successors it is
     next: Traced  # another state of the same bucket, or -1
@@ -59,63 +60,16 @@ class New(NamedTuple):
 
     words: Traced
     lane: Traced
-    counts: Traced
     parent: Traced
     choice: Traced
     hashes: Traced  # END for those that are not wanted
 
 
-@traced("rows", "places", "size")
-def start(
-    triples: Traced,
-    asked: Traced,
-    without: Traced,
-    height: Traced,
-    base: Base,
-    mask: Traced,
-    rows: int,
-    places: int,
-    size: int,
-) -> Search:
-    """The search for the first `asked` triples, before its first step; the others fill the batch.
-
-    `places` for states of `size` goals, `rows` for the successors of one piece; `mask` says which
-    bits of a hash count.
-    """
-    first = begin(triples, height, without, base, size).states
-    lane = tn.arange(triples.shape[0])
-    zero = lane * 0
-    number = zero.sum()
-
-    def empty(*shape: int) -> Traced:
-        return tn.zeros((places + rows, *shape), np.int64)
-
-    store = Store(empty(size), *(empty() for _ in Store._fields[1:]))
-    heads = tn.full(places + 1, -1, np.int64)
-    packed = words(first.goals, base.bits)
-    new = New(packed, lane, first.count, zero - 1, zero, _hash(packed, lane, mask))
-    ended = np.where(first.count == 0, int(Outcome.PROVED), RUNNING)
-    search = Search(
-        store,
-        heads,
-        number,
-        number,
-        number + triples.shape[0],
-        np.where(lane < asked, ended, int(Outcome.REFUTED)),
-        zero > 0,
-        zero - 1,
-        zero,
-        number + GOING,
-        number,
-    )
-    return _added(search, new, zero == 0, np.argsort(new.hashes))
-
-
 @traced("names")
 def exhaust(
     search: Search,
-    without: Traced,
-    base: Base,
+    without: Without,
+    tables: Tables,
     mask: Traced,
     pieces: Traced,
     names: int,
@@ -123,8 +77,10 @@ def exhaust(
     """A search from where it stands on, in so many pieces at most; `names` variables of a state."""
     rows = search.store.lane.shape[0] - (search.heads.shape[0] - 1)
 
+    tables = apart(tables, names)
+
     def step(search: Search) -> Search:
-        return _step(search, without, base, mask, rows, names)
+        return _step(search, without, tables, mask, rows, names)
 
     done: Search = tn.while_loop(lambda s: (s.status == GOING) & (s.pieces < pieces), step, search)
     return done
@@ -140,7 +96,7 @@ def grown(search: Search, mask: np.uint64, places: int, rows: int) -> Search:
         return made
 
     store = Store(*(longer(column) for column in search.store))
-    hashes = _hash(store.words[:used], store.lane[:used], mask)
+    hashes = hashes_of(store.words[:used], store.lane[:used], mask)
     bucket = _bucket(hashes, places)
     order = np.argsort(bucket, kind="stable")
     sorted_ = bucket[order]
@@ -152,11 +108,11 @@ def grown(search: Search, mask: np.uint64, places: int, rows: int) -> Search:
     return search._replace(store=store, heads=heads, status=np.int64(GOING))
 
 
-def _hash(packed: Traced, lane: Traced, mask: Traced) -> Traced:
+def hashes_of(words: Traced, lane: Traced, mask: Traced) -> Traced:
     """A number of 62 bits for each state of each lane."""
     mixed = mix(lane.astype(np.uint64) + np.uint64(1))
-    for i in range(packed.shape[1]):
-        mixed = mix(mixed + packed[:, i].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    for i in range(words.shape[1]):
+        mixed = mix(mixed + words[:, i].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     return ((mixed & mask) >> np.uint64(64 - HASH_BITS)).astype(np.int64)
 
 
@@ -165,73 +121,61 @@ def _bucket(hashes: Traced, places: int) -> Traced:
     return hashes >> (HASH_BITS - (places.bit_length() - 1))
 
 
-def goals_of(packed: Traced, base: Base) -> Traced:
-    """Words as goals again."""
-    parts = parted(packed, word_bits(base.bits))
-    there = packed != 0
-    columns = [np.where(there, part, pad) for part, pad in zip(parts, (-1, 0, 0, 0), strict=True)]
-    return np.stack(columns, axis=-1).astype(np.int32)
-
-
 def _step(
-    search: Search, without: Traced, base: Base, mask: Traced, rows: int, names: int
+    search: Search, without: Without, tables: Tables, mask: Traced, rows: int, names: int
 ) -> Search:
     """The next piece of this level, or the next level."""
     store = search.store
     size = store.words.shape[1]
-    # each state is compared with all clauses of its goal: where these are many, states are fewer
-    most = max(1, min(rows, CELLS // base.each.shape[0]))
-    nth = tn.arange(most)
-    place = search.at + nth
-    here = np.minimum(place, store.lane.shape[0] - 1)
-    lane = store.lane[here]
-    live = (place < search.end) & (search.outcome[lane] == RUNNING)
-    states = States(goals_of(store.words[here], base), np.where(live, store.counts[here], 0))
-    found = match(states, without[lane], base)
-    counts = found.facts + found.rules
-    ends = np.cumsum(counts)
-    # the first state whose successors do not fit is left for the next piece, with those after it
-    taken = (ends <= rows).sum()
-    taken = np.minimum(taken, search.end - search.at)
-    total = np.where(nth < taken, ends, 0).max()
-    slot = tn.arange(rows)
-    row = spread(np.minimum(ends, total), rows)
-    inside = slot < total
-    k = np.where(inside, slot - (ends[row] - counts[row]), 0)
-    made = build(states, found, row, k, without[lane], base)
-    home = lane[row]
+    here, count, beyond = _next(search, rows)
+    lane = take(store.lane, here)
+    made = stepped(
+        np.take(store.words, here, axis=0, mode="clip").T,
+        tn.arange(rows) < count,
+        Without(*(take(column, lane) for column in without)),
+        tables,
+        rows,
+        names,
+        max(AHEAD * rows, tables.each.shape[0]),
+    )
+    taken = np.minimum(made.taken, count)
+    row, k, inside = made.row, made.k, made.inside
+    home = take(lane, row)
     lanes = search.outcome.shape[0]
+    slot = tn.arange(rows)
+    goals = (made.words != 0).sum(axis=0)
+    words = packed(made.words, size)
 
     def of_lane(flags: Traced, which: Traced) -> Traced:
         seen = tn.zeros(lanes + 1, np.int64)
         np.maximum.at(seen, np.where(flags, which, lanes), 1)
         return seen[:lanes] > 0
 
-    proof = inside & (made.states.count == 0)
+    proof = inside & (goals == 0)
     first = tn.full(lanes + 1, rows, np.int64)
     np.minimum.at(first, np.where(proof, home, lanes), slot)
     which = np.minimum(first[:lanes], rows - 1)
     proved = first[:lanes] < rows
     # more goals or variables than there is room for: the lane ends, and is never proved by it
-    atoms = of_lane(inside & (made.atoms > size), home)
+    atoms = of_lane(inside & (goals > size), home)
     variables = of_lane(inside & (made.variables > names), home)
     outcome = np.where(proved, int(Outcome.PROVED), search.outcome)
     outcome = np.where(variables, int(Outcome.OVERFLOW_VARS), outcome)
     outcome = np.where(atoms, int(Outcome.OVERFLOW_ATOMS), outcome)
-    cut = search.cut | of_lane(found.cut & live & (nth < taken), lane)
-    # nothing of a lane that has ended is kept
-    wanted = inside & (outcome[home] == RUNNING)
-    packed = words(made.states.goals, base.bits)
-    hashes = np.where(wanted, _hash(packed, home, mask), END)
-    new = New(packed, home, made.states.count, here[row], k, hashes)
+    # nothing of a lane that has ended is kept, nor what has no successors
+    dead, blocked = hopeless(words[0], tables)
+    cut = of_lane(made.cut & (slot < taken), lane) | of_lane(blocked & inside, home)
+    wanted = inside & ~dead & (outcome[home] == RUNNING)
+    hashes = np.where(wanted, hashes_of(words.T, home, mask), END)
+    new = New(words.T, home, take(here, row), k, hashes)
     order = np.argsort(hashes)
     fresh = wanted & ~_stored(search, new) & ~_doubled(new, order)
     # what a piece that does not fit has written lies after the places in use
     added = _added(search, new, fresh, order)
-    stuck = (taken == 0) & (search.at < search.end)
+    stuck = (taken == 0) & (count > 0)
     full = added.used > search.heads.shape[0] - 1
     good = ~(stuck | full)
-    at = search.at + taken
+    at = np.where(taken < count, here[np.minimum(taken, rows - 1)], beyond)
     over = at >= search.end
     done = (over & (added.used == search.end)) | ~(outcome == RUNNING).any()
     status = np.where(done, ENDED, GOING)
@@ -241,12 +185,24 @@ def _step(
         at=np.where(good, at, search.at),
         end=np.where(good & over, added.used, search.end),
         outcome=np.where(good, outcome, search.outcome),
-        cut=np.where(good, cut, search.cut),
+        cut=np.where(good, search.cut | cut, search.cut),
         last=np.where(good & proved, here[row][which], search.last),
         choice=np.where(good & proved, k[which], search.choice),
         status=status,
         pieces=search.pieces + 1,
     )
+
+
+def _next(search: Search, rows: int) -> tuple[Traced, Traced, Traced]:
+    """The next states of this level whose lanes have not ended, as many as there are rows at most,
+    and how many they are; and the place after all that were looked at."""
+    place = search.at + tn.arange(AHEAD * rows)
+    lane = search.store.lane[np.minimum(place, search.store.lane.shape[0] - 1)]
+    live = (place < search.end) & (search.outcome[lane] == RUNNING)
+    chosen, count = compact(live, rows)
+    here = np.minimum(search.at + chosen, search.store.lane.shape[0] - 1)
+    last = np.where(count > rows, here[-1] + 1, search.at + AHEAD * rows)
+    return here, np.minimum(count, rows), np.minimum(last, search.end)
 
 
 def _stored(search: Search, new: New) -> Traced:
@@ -275,16 +231,16 @@ def _doubled(new: New, order: Traced) -> Traced:
     def back(step: Traced) -> Traced:
         return np.maximum(places - step, 0)
 
-    def same_hash(step: Traced) -> Traced:
+    def samehashes_of(step: Traced) -> Traced:
         return (keys[back(step)] == keys) & (places >= step) & (keys < END)
 
     def look(carry: tuple[Traced, Traced]) -> tuple[Traced, Traced]:
         step, found = carry
         same = (goals[back(step)] == goals).all(axis=1) & (lane[back(step)] == lane)
-        return step + 1, found | (same & same_hash(step))
+        return step + 1, found | (same & samehashes_of(step))
 
     one = places.min() + 1
-    found = tn.while_loop(lambda c: same_hash(c[0]).any(), look, (one, keys != keys))[1]
+    found = tn.while_loop(lambda c: samehashes_of(c[0]).any(), look, (one, keys != keys))[1]
     result = tn.zeros(count, bool)
     result[order] = found
     return result

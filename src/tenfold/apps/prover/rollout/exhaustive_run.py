@@ -11,13 +11,13 @@ import numpy as np
 
 import tenfold as tn
 from tenfold.apps.prover.backend import padded
-from tenfold.apps.prover.closure.joins import Ints, Packing
 from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.footprint import footprint
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
-from tenfold.apps.prover.resolution.resolution import Base, base_of
-from tenfold.apps.prover.resolution.words import word_bits
+from tenfold.apps.prover.resolution.matching import Without
+from tenfold.apps.prover.resolution.tables import Tables, most_names, tables_of
+from tenfold.apps.prover.resolution.words import Goals, joined
 from tenfold.apps.prover.rollout.exhaustive import (
     GOING,
     ROWS,
@@ -26,12 +26,11 @@ from tenfold.apps.prover.rollout.exhaustive import (
     Store,
     exhaust,
     grown,
-    start,
 )
 from tenfold.apps.prover.rollout.loop import RUNNING
-from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.queue import Lane, is_known, terms_of, withouts
 from tenfold.apps.prover.rollout.room import Room
-from tenfold.apps.prover.rollout.run import LOST, LaneResult, check_words
+from tenfold.apps.prover.rollout.run import LOST, LaneResult, check_words, leaves
 from tenfold.apps.prover.rollout.usage import Capacity, Usage
 
 EVERY_BIT = np.uint64(2**64 - 1)
@@ -73,8 +72,8 @@ class Sizes:
 class Keeper:
     """Knows what the arrays of a search take, and whether memory holds them."""
 
-    def __init__(self, base: Base, search: Exhaustion, usage: Usage) -> None:
-        self.base, self.search, self.usage = base, search, usage
+    def __init__(self, tables: Tables, search: Exhaustion, usage: Usage) -> None:
+        self.tables, self.search, self.usage = tables, search, usage
         self.bytes: dict[tuple[int, ...], int] = {}
 
     def count(self, room: Room, sizes: Sizes) -> int:
@@ -91,7 +90,9 @@ class Keeper:
                 tn.spec((sizes.places + 1,), "int64"),
                 number, number, number, lane, tn.spec((batch,), "bool"), lane, lane, number, number,
             )  # fmt: skip
-            given = (now, lane, self.base, search.mask, np.int64(1))
+            entry = tn.spec((batch,), "int32")
+            without = Without(lane, entry, entry, entry)
+            given = (now, without, self.tables, search.mask, np.int64(1))
             self.bytes[key] = footprint(exhaust.graph(search.backend, *given, names=room.variables))
         return self.bytes[key]
 
@@ -116,7 +117,8 @@ class Keeper:
         """Whether there is memory for what a search asks; `sizes` says what it is given then."""
         tries = [Sizes(2 * sizes.rows, sizes.places)]
         if status == STORE:  # if need be in smaller pieces
-            tries = [Sizes(sizes.rows, 4 * sizes.places)]
+            # much more at once, since each size is compiled for
+            tries = [Sizes(sizes.rows, factor * sizes.places) for factor in (16, 4)]
             halves = range(sizes.rows.bit_length())
             rows = [max(sizes.rows >> i, self.search.batch) for i in halves]
             tries += [Sizes(count, 2 * sizes.places) for count in dict.fromkeys(rows)]
@@ -143,9 +145,9 @@ def exhaust_all(
     >>> exhaust_all(made, [Lane((0, 1, 0))], Exhaustion(places=32))[0].height
     1
     """
-    base = base_of(program)
-    check_words(program, int(word_bits(base.bits)))
-    keeper = Keeper(base, search, usage or Usage(search.memory))
+    tables = tables_of(program)
+    check_words(program, tables, search.room)
+    keeper = Keeper(tables, search, usage or Usage(search.memory))
     sizes = Sizes.of(search)
     results: dict[int, LaneResult] = {}
     left = list(range(len(lanes)))
@@ -175,7 +177,7 @@ def _at_height(
     Lanes that do not fit into memory together are parted. So one is lost only if it does not fit
     alone, whichever went before it or with it.
     """
-    search = keeper.search
+    search, names = keeper.search, most_names(keeper.tables)
     ended: list[tuple[int, LaneResult]] = []
     # the last says whether the sizes are those that this lane alone has come to
     waiting: list[tuple[Room, list[int], Sizes, bool]] = [
@@ -209,11 +211,14 @@ def _at_height(
                     f"{outcome.name} of {program.name(lanes[number].triple)} at {room}",
                     fix="give more room, or say overflow grow or mark",
                 )
-            if outcome in OVERFLOWS and search.overflow == "grow":
+            if outcome in OVERFLOWS and search.overflow == "grow" and room.more(outcome, names):
                 over.setdefault(outcome, []).append(number)
             else:
                 ended.append((number, _result(done, i, outcome, height)))
-        waiting += [(room.more(outcome), some, mine, alone) for outcome, some in over.items()]
+        for outcome, some in over.items():
+            more = room.more(outcome, names)
+            assert more is not None
+            waiting.append((more, some, mine, alone))
     return ended
 
 
@@ -222,19 +227,24 @@ def _run(
 ) -> Search | None:
     """One batch at one height, to its end; it grows where it stands. None if memory does not hold
     what it grows to."""
-    base, search = keeper.base, keeper.search
+    tables, search = keeper.tables, keeper.search
     if not keeper.begun(room, sizes):
         return None
-    now, without, _ = begun(base, lanes, search, height, room, sizes)
+    now, without, _ = begun(tables, lanes, search, height, room, sizes)
     while now.status == GOING:
-        shapes = (str(sizes), room.goals, room.variables, *(np.shape(table) for table in base))
-        new = exhaust.is_new(search.backend, *shapes, len(without))
+        shapes = (
+            str(sizes),
+            room.goals,
+            room.variables,
+            *(np.shape(one) for one in leaves(tables)),
+        )
+        new = exhaust.is_new(search.backend, *shapes, len(without.key))
         with warnings.catch_warnings():  # its sizes are powers of two, and no more than it needs
             warnings.filterwarnings("ignore", message="exhaust was compiled")
             made = exhaust.on(search.backend)(
                 now._replace(pieces=np.int64(0)),
                 without,
-                base,
+                tables,
                 search.mask,
                 np.int64(1 if new else 1 << 62),
                 names=room.variables,
@@ -250,33 +260,35 @@ def _run(
 
 
 def begun(
-    base: Base,
+    tables: Tables,
     lanes: Sequence[Lane],
     search: Exhaustion,
     height: int,
     room: Room,
     sizes: Sizes | None = None,
-) -> tuple[Search, Ints, Sizes]:
+) -> tuple[Search, Without, Sizes]:
     """A batch before its first step, the fact that each lane may not use, and the sizes."""
     sizes = sizes or Sizes.of(search)
-    packing = Packing(base.bits, base.reverse)
-    filled = [*lanes, *[lanes[0]] * (search.batch - len(lanes))]
-    keys = packing.keys([lane.without or (0, 0, 0) for lane in filled])
-    without = np.where([lane.without is not None for lane in filled], keys, -1)
-    triples = np.array([lane.triple for lane in filled], np.int64)
-    # in the least room there is: memory is asked for once, and not kept with a program
-    made = start.on(search.backend)(
-        triples,
-        np.int64(len(lanes)),
-        without,
-        np.int64(height),
-        base,
-        search.mask,
-        rows=search.batch,
-        places=padded(search.batch, 1),
-        size=room.goals,
-    )
-    return grown(_search(made), search.mask, sizes.places, sizes.rows), without, sizes
+    batch = search.batch
+    filled = [*lanes, *[lanes[0]] * (batch - len(lanes))]
+    p, s, o = terms_of(filled)
+    word = joined(Goals(p, s, o, height), tables.bits)
+    key, *others = withouts(filled, tables)
+    without = Without(key, *(column.astype(np.int32) for column in others))
+    outcome = np.full(batch, RUNNING)
+    outcome[-np.minimum(np.minimum(s, o), 0) > room.variables] = Outcome.OVERFLOW_VARS
+    outcome[is_known(word, s, o, key, tables)] = Outcome.PROVED
+    outcome[len(lanes) :] = Outcome.REFUTED
+    none = np.full(batch, -1)
+    words = np.zeros((batch, room.goals), np.int64)
+    words[:, 0] = word
+    store = Store(words, np.arange(batch), none, 0 * none, none)
+    number, zero = np.int64(batch), np.int64(0)
+    first = Search(
+        store, none, number, zero, number, outcome, outcome > len(Outcome), none, 0 * none,
+        np.int64(GOING), zero,
+    )  # fmt: skip
+    return grown(first, search.mask, sizes.places, sizes.rows), without, sizes
 
 
 def enlarged(now: Search, mask: np.uint64, sizes: Sizes) -> Search:

@@ -45,6 +45,41 @@ def _columns(triples: list[Triple]) -> Any:
     return flat.reshape(-1, 3).T
 
 
+def terms_of(lanes: Sequence[Lane]) -> tuple[Any, Any, Any]:
+    """The predicates and terms of candidates; variables are -1 and -2 in order of appearance."""
+    p, s, o = _columns([lane.triple for lane in lanes])
+    return p, np.maximum(s, -1), np.where(o < 0, np.where((s >= 0) | (s == o), -1, -2), o)
+
+
+def withouts(lanes: Sequence[Lane], tables: Tables) -> Without:
+    """The fact that each lane may not use."""
+    q, a, b = _columns([lane.without or (-1, 0, 0) for lane in lanes])
+    key = joined(Goals(q, a, b, 0), tables.bits) >> HEIGHT
+    key = np.where((q >= 0) & holds(tables.facts, key), key, -1)
+
+    def entry(kind: int, term: Any, other: Any, column: Shorts) -> Any:
+        """Where the fact not to use stands, among the entries that it is found with."""
+        about = range_key(kind, q, term, tables.predicates, tables.bits)
+        first, count = lookup(tables.ranges, about, tables.firsts, tables.counts)
+        low, high = first, first + count
+        for _ in range(int(count.max(initial=0)).bit_length()):
+            middle = (low + high) // 2
+            below = (low < high) & (take(column, middle) < other)
+            low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
+        return np.where((key >= 0) & (count > 0), low, FAR)
+
+    loops = np.where(a == b, entry(LOOP, 0 * a, a, tables.subjects), FAR)
+    return Without(
+        key, entry(SUBJECT, a, b, tables.objects), entry(OBJECT, b, a, tables.subjects), loops
+    )
+
+
+def is_known(word: Any, s: Any, o: Any, without: Any, tables: Tables) -> Any:
+    """Which candidates are facts that they may use."""
+    key = word >> HEIGHT
+    return (s >= 0) & (o >= 0) & holds(tables.facts, key) & (key != without)
+
+
 def asked_of(
     lanes: Sequence[Lane],
     tables: Tables,
@@ -59,47 +94,27 @@ def asked_of(
 
     `names` is the room for variables, `slots` that for successors, `queue` that for lanes.
     """
-    p, s, o = _columns([lane.triple for lane in lanes])
-    # variables, if there are any, are -1 and -2 in order of appearance
-    o = np.where(o < 0, np.where((s >= 0) | (s == o), -1, -2), o)
-    s = np.maximum(s, -1)
-    without = [lane.without or (-1, 0, 0) for lane in lanes]
-    q, a, b = _columns(without)
+    p, s, o = terms_of(lanes)
     word = joined(Goals(p, s, o, height), tables.bits)
-    key = joined(Goals(q, a, b, 0), tables.bits) >> HEIGHT
-    key = np.where((q >= 0) & holds(tables.facts, key), key, -1)
-    proved = (s >= 0) & (o >= 0) & holds(tables.facts, word >> HEIGHT) & (word >> HEIGHT != key)
+    without = withouts(lanes, tables)
+    proved = is_known(word, s, o, without.key, tables)
     outcome = np.full(len(lanes), RUNNING if steps > 0 else int(Outcome.DEPTH))
     outcome[-np.minimum(np.minimum(s, o), 0) > names] = Outcome.OVERFLOW_VARS
     outcome[proved] = Outcome.PROVED
-
-    def entry(kind: int, term: Any, other: Any, column: Shorts) -> Any:
-        """Where the fact not to use stands, among the entries that it is found with."""
-        about = range_key(kind, q, term, tables.predicates, tables.bits)
-        first, count = lookup(tables.ranges, about, tables.firsts, tables.counts)
-        low, high = first, first + count
-        for _ in range(int(count.max(initial=0)).bit_length()):
-            middle = (low + high) // 2
-            below = (low < high) & (take(column, middle) < other)
-            low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
-        return np.where((key >= 0) & (count > 0), low, FAR)
 
     def padded(column: Any, fill: int, dtype: Any) -> Any:
         made = np.full(queue + 1, fill, dtype)
         made[: len(lanes)] = column
         return made
 
-    loops = np.where(a == b, entry(LOOP, 0 * a, a, tables.subjects), FAR)
     return Requests(
         padded(word, 0, np.int64),
         Indices(*(padded(part, 0, np.int32) for part in indices(p >= 0, p, s, o, tables))),
         padded(hashed(word) & np.uint64(mask), 0, np.uint64),
         padded(outcome, Outcome.PROVED, np.int32),
         Without(
-            padded(key, -1, np.int64),
-            padded(entry(SUBJECT, a, b, tables.objects), FAR, np.int32),
-            padded(entry(OBJECT, b, a, tables.subjects), FAR, np.int32),
-            padded(loops, FAR, np.int32),
+            padded(without.key, -1, np.int64),
+            *(padded(column, FAR, np.int32) for column in without[1:]),
         ),
         padded(as_bits([lane.id for lane in lanes]), 0, np.uint64),
         np.int64(len(lanes)),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 
 QUEUE = 4096  # candidates of one call
+GOALS = 64  # of a state that is given more
 WAYS = 1 << 22  # choices that the candidates of one call may come to
 
 
@@ -37,19 +37,18 @@ class Room:
         goals = 1 + height * max(0, longest - 1)
         return Room(count, goals if goals <= room.goals else 6, min(variables, room.variables))
 
-    def more(self, outcome: Outcome) -> Room:
-        """Twice the room of what overflowed."""
+    def more(self, outcome: Outcome, names: int) -> Room | None:
+        """Twice the room of what overflowed; None if a state would be larger than any may be. Words
+        have bits for so many `names` of variables."""
         if outcome == Outcome.OVERFLOW_STATES:
             return replace(self, successors=2 * self.successors)
         if outcome == Outcome.OVERFLOW_ATOMS:
-            if self.goals > 64:
-                raise CapacityError(
-                    f"more than {self.goals} goals in one state", fix="lower the height or steps"
-                )
-            return replace(self, goals=2 * self.goals)
+            return None if self.goals > GOALS else replace(self, goals=2 * self.goals)
         if outcome == Outcome.OVERFLOW_STEPS:
             return replace(self, steps=4 * self.steps)
-        return replace(self, variables=2 * self.variables)
+        if self.variables >= names:
+            return None
+        return replace(self, variables=min(2 * self.variables, names))
 
     def queue(self, beam: int) -> int:
         """Candidates of one call: fewer where their ways may be long, so that these stay small."""

@@ -15,7 +15,7 @@ from tenfold.apps.prover.errors import CapacityError
 from tenfold.apps.prover.footprint import footprint
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
-from tenfold.apps.prover.resolution.tables import Tables, tables_of
+from tenfold.apps.prover.resolution.tables import Tables, most_names, tables_of
 from tenfold.apps.prover.resolution.words import HEIGHT
 from tenfold.apps.prover.rollout.loop import Ends, Requests, roll
 from tenfold.apps.prover.rollout.policy import Weights
@@ -83,7 +83,7 @@ class Rollout:
         self.usage = usage or Usage(search.memory)
         self.tables = tables_of(program)
         self.fits: dict[Room, Capacity | None] = {}
-        check_words(program, int(self.tables.bits))
+        check_words(program, self.tables, search.room)
 
     def run(self, lanes: Sequence[Lane]) -> list[LaneResult]:
         """Every lane's end, in order; no batch, padding, thread or first room changes any."""
@@ -107,7 +107,9 @@ class Rollout:
                 if result.outcome == Outcome.OVERFLOW_STEPS or (
                     result.outcome in OVERFLOWS and search.overflow == "grow"
                 ):
-                    left.setdefault(room.more(result.outcome), []).append(number)
+                    more = room.more(result.outcome, most_names(self.tables))
+                    if more is not None:  # else it ends as the overflow that it is
+                        left.setdefault(more, []).append(number)
                 elif result.outcome in OVERFLOWS and search.overflow == "error":
                     raise CapacityError(
                         f"{result.outcome.name} of {self._name(lanes[number])} at {room}",
@@ -156,7 +158,7 @@ class Rollout:
         count = min(len(lanes), threads * -(-len(lanes) // (threads * room.queue(search.beam))))
         parts = [lanes[i::count] for i in range(count)]
         options = options_of(search, room, fit.lanes)
-        shapes = (*options.values(), *(np.shape(t) for t in _leaves(self.tables)))
+        shapes = (*options.values(), *(np.shape(t) for t in leaves(self.tables)))
         kind = None if search.weights is None else tuple(w.shape for w in search.weights)
         if roll.is_new(search.backend, *shapes, kind):
             short = self.asked(parts[0], room)._replace(steps=np.int64(1))
@@ -228,19 +230,30 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _leaves(tables: Tables) -> list[Any]:
+def leaves(tables: Tables) -> list[Any]:
     """The arrays of tables, without the tuples around them."""
     return [leaf for part in tables for leaf in (part if isinstance(part, tuple) else (part,))]
 
 
-def check_words(program: Program, bits: int) -> None:
-    """An error where a goal does not fit one integer; `bits` are those of a term in a word."""
-    bits = 2 * bits + (len(program.predicates) + 1).bit_length() + HEIGHT
+def check_words(program: Program, tables: Tables, room: Room) -> None:
+    """An error where a goal does not fit one integer, or the variables of a state do not."""
+    bits = 2 * int(tables.bits) + (len(program.predicates) + 1).bit_length() + HEIGHT
     if bits > 62:
         raise CapacityError(
             f"a goal of {len(program.predicates)} predicates and {len(program.constants)} "
             f"constants takes {bits} bits, more than 62",
             fix="split the data set",
+        )
+    most = most_names(tables)
+    if most < 1:
+        raise CapacityError(
+            f"a rule of {(1 << (int(tables.bits) - 1)) - most} variables does not fit a search",
+            fix="say --engine closure, or part the rule in two",
+        )
+    if room.variables > most:
+        raise CapacityError(
+            f"variables is {room.variables}, and a state of this data set has room for {most}",
+            fix=f"give {most} or less",
         )
 
 

@@ -31,8 +31,8 @@ from tenfold.apps.prover.resolution.resolution import (
     base_of,
     match,
     nth_clause,
-    unify,
 )
+from tenfold.apps.prover.resolution.unify import unify
 from tenfold.apps.prover.rollout.draws import mix
 from tenfold.apps.prover.rollout.queue import Lane
 
@@ -180,14 +180,15 @@ def step(
         [p, np.where(s < 0, -1, s), np.where(o < 0, np.where(o == s, -1, -2), o), left], axis=1
     )
     open_ = live & ~closing
-    found = match(States(names[:, None], open_.astype(np.int64)), without[states.lane], base)
+    asked = States(names[:, None], open_.astype(np.int64))
+    found = match(asked, without[states.lane], base, max(4 * rows, base.each.shape[0]))
     clause = np.where(closing, MARK - p, -1)
     level = np.where(closing, left, 0)
     proved = states.products[place, level] * weights[np.maximum(clause, 0)]
     last = closing & (states.goals[:, 1, 0] == PAD)
     counts = np.where(closing & ~last, 1, np.where(open_, found.facts + found.rules, 0))
     ends = np.cumsum(counts)
-    taken = np.minimum((ends <= rows).sum(), count)
+    taken = np.minimum(((ends <= rows) & found.clauses.whole).sum(), count)
     total = np.where(place < taken, ends, 0).max()
     row = spread(np.minimum(ends, total), rows)
     inside = place < total

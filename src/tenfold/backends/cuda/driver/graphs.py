@@ -271,7 +271,16 @@ class Executable:
                     holder[key] = places[place] + offset
                 else:
                     setattr(holder, key, places[place] + offset)
-            cuda.cuGraphExecNodeSetParams(self.handle, patch.node, addressof(patch.params))
+            of = patch.params.of
+            if patch.params.type == _KERNEL:
+                cuda.cuGraphExecKernelNodeSetParams_v2(
+                    self.handle, patch.node, addressof(of.kernel)
+                )
+            else:
+                ends = addressof(of.copy) + _Copy.source.offset
+                cuda.cuGraphExecMemcpyNodeSetParams(
+                    self.handle, patch.node, ends, self._gpu.context
+                )
 
     def launch(self, stream: Any) -> None:
         self._gpu.enter().cuGraphLaunch(self.handle, stream)

@@ -88,7 +88,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuGraphInstantiateWithFlags": (_P(c_void_p), c_void_p, c_uint64),
     "cuGraphExecDestroy": (c_void_p,),
     "cuGraphExecKernelNodeSetParams_v2": (c_void_p, c_void_p, c_void_p),
-    "cuGraphExecNodeSetParams": (c_void_p, c_void_p, c_void_p),
+    "cuGraphExecMemcpyNodeSetParams": (c_void_p, c_void_p, c_void_p, c_void_p),
     "cuGraphLaunch": (c_void_p, c_void_p),
     "cuGraphExecChildGraphNodeSetParams": (c_void_p, c_void_p, c_void_p),
     "cuStreamBeginCapture_v2": (c_void_p, c_int),

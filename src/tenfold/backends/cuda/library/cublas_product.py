@@ -24,6 +24,7 @@ _BATCH = 65535  # products of one call
 _TERMS = 1 << 17  # of bytes: no sum of fewer overflows
 _ALIKE = ("f32", "f64", "f16", "bf16", "c64", "c128")
 _ALIGNED = 16  # bytes that algorithms may count on
+_WORKSPACE_ALIGNED = 256
 
 
 @frozen
@@ -38,16 +39,23 @@ class CublasProduct:
         return f"cublasLt {self.version}"
 
     @property
-    def scratch(self) -> int:
-        """The workspace: room for partial sums, in proportion to the result, within limits."""
+    def workspace(self) -> int:
+        """Bytes of workspace: room for partial sums, in proportion to the result, within limits."""
         p = self.product
         size = p.batch * p.m * p.n * TYPES[p.dtype].itemsize
         return min(MOST, max(LEAST, _SPLITS * size))
+
+    @property
+    def scratch(self) -> int:
+        """The workspace, and room for it to begin at a multiple of 256 bytes: some algorithms are
+        refused elsewhere."""
+        return self.workspace + _WORKSPACE_ALIGNED
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
         left, right, result, workspace = addresses
         odd = any(place % _ALIGNED for place in (left, right, result))
         one = self._multiplication(not odd)
+        workspace = -(-workspace // _WORKSPACE_ALIGNED) * _WORKSPACE_ALIGNED
         device.multiplier().multiply(one, stream, left, right, result, workspace)
 
     def prepare(self, device: Device, aligned: bool) -> None:
@@ -57,7 +65,7 @@ class CublasProduct:
         p = self.product
         dtype = p.dtypes[0]
         size = _ALIGNED if aligned else TYPES[dtype].itemsize
-        return Multiplication(dtype, p.batch, p.m, p.n, p.k, p.left, p.right, self.scratch, size)
+        return Multiplication(dtype, p.batch, p.m, p.n, p.k, p.left, p.right, self.workspace, size)
 
 
 def has_library(p: MatrixProduct, aligned: bool) -> bool:

@@ -150,7 +150,7 @@ class RoutineFunction(Code):
     def text(self) -> Fragment:
         self.w.put("ret void")
         base = ".base" if self.moved else ""
-        given = [f"{GLOBAL} align {BITS[ty] // 8} %{name}{base}" for name, ty in self.arrays]
+        given = [f"{GLOBAL} %{name}{base}" for name, _ in self.arrays]
         given += [f"i64 %{name}" for name in self.words]
         given += [f"i64 %{name}.at" for name, _ in self.arrays if self.moved]
         attributes = f'"nvvm.maxntid"="{self.threads}"'

@@ -1,4 +1,4 @@
-"""One step of search against the top-down reference: the same states, in the same order."""
+"""All successors of states against the top-down reference: the same states, in the same order."""
 
 from __future__ import annotations
 
@@ -8,39 +8,52 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tenfold as tn
-from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.input.program import Program, Triple
+from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.reference.top_down import Goal, Searcher, State, unify
-from tenfold.apps.prover.resolution.resolution import Base, States, base_of, begin, build, match
+from tenfold.apps.prover.resolution.matching import Without, apart
+from tenfold.apps.prover.resolution.step import Step, hopeless, stepped
+from tenfold.apps.prover.resolution.tables import Tables, tables_of
+from tenfold.apps.prover.resolution.words import HEIGHT, Goals, joined, parted
+from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, begun
+from tenfold.apps.prover.rollout.loop import RUNNING
+from tenfold.apps.prover.rollout.queue import Lane, withouts
+from tenfold.apps.prover.rollout.room import Room
+from tenfold.apps.prover.rollout.seen import packed
 
 from .conftest import write
 from .generated import programs
 
+NAMES = 12  # variables of a state
 
-def one_step(states: States, without: object, base: Base, room: int) -> object:
-    matches = match(states, without, base)
-    rows = states.count.shape[0]
-    row = np.repeat(tn.arange(rows), room)
-    k = np.tile(tn.arange(room), rows)
-    return matches, build(states, matches, row, k, without, base)
+
+def one_step(
+    words: object, live: object, without: Without, tables: Tables, rows: int, tries: int
+) -> object:
+    tables = apart(tables, NAMES)
+    made = stepped(words, live, without, tables, rows, NAMES, tries)
+    first = packed(made.words, 1)[0]
+    return made, hopeless(first, tables)
 
 
 STEPS = {
-    "evaluator": tn.jit(one_step, static="room", compile="never"),
-    "compiled": tn.jit(one_step, static="room"),
+    "evaluator": tn.jit(one_step, static=("rows", "tries"), compile="never"),
+    "compiled": tn.jit(one_step, static=("rows", "tries")),
 }
 
 
-def pack(states: list[State], size: int) -> States:
-    goals = np.zeros((len(states), size, 4), np.int32)
-    goals[:, :, 0] = -1
+def pack(states: list[State], size: int, tables: Tables) -> np.ndarray:
+    words = np.zeros((size, len(states)), np.int64)
     for i, state in enumerate(states):
-        goals[i, : len(state)] = np.array(state, np.int32).reshape(-1, 4)
-    return States(goals, np.array([len(state) for state in states]))
+        for j, goal in enumerate(state):
+            words[j, i] = joined(Goals(*goal), tables.bits)
+    return words
 
 
-def unpack(states: States, i: int) -> State:
-    return tuple(tuple(g) for g in states.goals[i, : states.count[i]].tolist())  # type: ignore[misc]
+def unpack(words: np.ndarray, tables: Tables) -> State:
+    """The goals of a column, without its gaps."""
+    parts = np.stack(parted(words[words != 0], tables.bits), axis=-1)
+    return tuple(tuple(goal) for goal in parts.tolist())
 
 
 def check(
@@ -52,24 +65,51 @@ def check(
     """Every successor of every state, in order, and whether a height cut something off."""
     search = Searcher(program)
     expected = [[*search.successors(s, without)] if s else [] for s in states]
-    room = max(1, *(len(e) for e in expected))
-    size = max(1, *(len(s) for s in states), *(len(s) for e in expected for s in e))
-    packing = Packing.of(program)
-    key = int(packing.keys([without])[0]) if without else -1
-    step = STEPS[backend]
-    matches, made = step(pack(states, size), np.full(len(states), key), base_of(program), room=room)
+    total = sum(map(len, expected))
+    size = max(1, *(len(s) for s in states))
+    tables = tables_of(program)
+    left = withouts([Lane((0, 0, 0), 0, without)] * len(states), tables)
+    live = np.array([bool(state) for state in states])
+    tries = len(states) * len(tables.each)
+    given_ = (pack(states, size, tables), live, left, tables)
+    made, (dead, blocked) = STEPS[backend](*given_, rows=total + 1, tries=tries)
+    made = Step(*made)
+    assert made.taken == len(states)
+    assert made.inside.tolist() == [True] * total + [False]
+    at = 0
     for i, successors in enumerate(expected):
-        assert matches.facts[i] + matches.rules[i] == len(successors)
-        found = [unpack(made.states, i * room + k) for k in range(len(successors))]
-        assert found == successors
         for k, state in enumerate(successors):
-            at = i * room + k
-            assert made.atoms[at] == len(state)
+            assert (made.row[at], made.k[at]) == (i, k)
+            assert unpack(made.words[:, at], tables) == state
             assert made.variables[at] == len({t for g in state for t in g[1:3] if t < 0})
-            assert (made.states.goals[at, len(state) :] == [-1, 0, 0, 0]).all()
-        blocked = bool(states[i]) and states[i][0][3] == 0
-        by_rules = states[i] and next(search.by_rules(states[i], heights=False), None) is not None
-        assert bool(matches.cut[i]) == bool(blocked and by_rules)
+            if dead[at]:
+                assert not [*search.successors(state, without)]
+            assert bool(blocked[at]) <= (state != () and _cut(search, state))
+            if dead[at]:
+                assert bool(blocked[at]) == _cut(search, state)
+            at += 1
+        assert bool(made.cut[i]) == _cut(search, states[i])
+    _with_less_room(program, expected, given_, backend)
+
+
+def _cut(search: Searcher, state: State) -> bool:
+    """Whether a height cuts something off."""
+    if not state or state[0][3] > 0:
+        return False
+    return next(search.by_rules(state, heights=False), None) is not None
+
+
+def _with_less_room(program: Program, expected: list, given_: tuple, backend: str) -> None:
+    """Only the first states are taken, those whose successors and tries fit."""
+    rows = max(1, sum(map(len, expected)) // 2)
+    tries = len(given_[3].each)
+    made = Step(*STEPS[backend](*given_, rows=rows, tries=tries)[0])
+    taken = int(made.taken)
+    counts = np.cumsum([len(successors) for successors in expected])
+    assert taken <= int((counts <= rows).sum())
+    assert int(made.inside.sum()) == (counts[taken - 1] if taken else 0)
+    # at least what can be tried at once, if its successors fit
+    assert taken or counts[0] > rows
 
 
 @st.composite
@@ -122,7 +162,7 @@ def test_repeated_variables(text: str, goal: Goal) -> None:
 def test_the_unifier_of_two_pairs_is_the_references() -> None:
     from itertools import product
 
-    from tenfold.apps.prover.resolution.resolution import unify as by_arrays
+    from tenfold.apps.prover.resolution.unify import unify as by_arrays
 
     terms = [-1, -2, 0, 1]
     others = [-5, -6, 0, 1]
@@ -174,8 +214,12 @@ def test_the_excluded_fact_in_every_order_of_the_index() -> None:
 
 def test_the_first_state() -> None:
     program = write("p(a,b).\nq(X,Y) :- p(X,Y).")
-    first = tn.jit(begin, static="size", compile="never")
-    asked = np.array([(0, 0, 1), (0, 1, 0), (0, 0, 1)])
-    made = first(asked, np.int64(4), np.array([-1, -1, 1]), base_of(program), size=2)
-    assert made.states.count.tolist() == [0, 1, 1]  # the third may not use p(a,b)
-    assert unpack(made.states, 1) == ((0, 1, 0, 4),)
+    tables = tables_of(program)
+    triples: list[Triple] = [(0, 0, 1), (0, 1, 0), (0, 0, 1)]
+    lanes = [Lane(triple, 0, w) for triple, w in zip(triples, (None, None, (0, 0, 1)), strict=True)]
+    search = Exhaustion(room=Room(8, 2, 2), places=8, batch=4)
+    made, _, _ = begun(tables, lanes, search, 4, search.room)
+    # the third may not use p(a,b); the fourth fills the batch
+    assert made.outcome.tolist() == [Outcome.PROVED, RUNNING, RUNNING, Outcome.REFUTED]
+    assert unpack(made.store.words[1], tables) == ((0, 1, 0, 4),)
+    assert made.store.words[1, 0] & ((1 << HEIGHT) - 1) == 4
