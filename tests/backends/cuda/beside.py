@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,11 @@ class Launched:
 
     def __init__(self, text: str, launches: Sequence[tuple[int, int]], fault: int) -> None:
         self.text, self.launches, self.fault = text, launches, fault
+
+    @property
+    def schedules(self) -> list[str]:
+        """How each function is laid over threads."""
+        return re.findall(r"define ptx_kernel void @tn_([a-z]+\d*)_[0-9a-f]{32}\(", self.text)
 
 
 def launched(

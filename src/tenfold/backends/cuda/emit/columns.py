@@ -36,6 +36,10 @@ class Columns(Phases):
         super().__init__(form, begin, facts)
 
     @property
+    def name(self) -> str:
+        return f"columns{self.warps}"
+
+    @property
     def unit(self) -> int:
         """As many rows as all warps have at once."""
         return self.warps * _AT_ONCE

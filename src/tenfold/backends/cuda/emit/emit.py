@@ -136,4 +136,5 @@ def _emit_serial(
     w.put(f"br label %{end}")
     w.label(end)
     f.memory += emitter.memory
+    f.schedule = "serial"
     return finish([(f, _BLOCK, (threads + _BLOCK - 1) // _BLOCK, 1)], facts)

@@ -86,6 +86,7 @@ class FunctionWriter:
         self.memory: list[str] = []  # lines that reserve a thread's own
         self.shared: list[str] = []  # and a block's
         self.cluster = 1  # blocks of a cluster
+        self.schedule = ""  # how it is laid over threads: a part of its name, for who looks on
         self.partial = False  # whether it is given room for partial results
         self.common = False  # whether other kernels have the same function
         self.words: list[Any] = []
@@ -189,7 +190,8 @@ def finish(
     for (own, threads, blocks, _), (body, shared, given) in zip(functions, made, strict=True):
         body, needed = shorten(body, frozenset(own.w.maths), own.target.llvm)
         text = ("" if own.common else salt) + shared + body
-        name = f"tn_{sha256(text.encode()).hexdigest()[:32]}"
+        named = f"{own.schedule}_" if own.schedule else ""
+        name = f"tn_{named}{sha256(text.encode()).hexdigest()[:32]}"
         body = body.replace("@local.(", f"@{name}(").replace("@local.", f"@{name}.")
         lines = shared.replace("@local.", f"@{name}.").split("\n") if shared else []
         lines += sorted(own.w.declared)

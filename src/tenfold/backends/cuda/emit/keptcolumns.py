@@ -158,5 +158,6 @@ def emit_kept_columns(form: RowForm, f: FunctionWriter, facts: Facts) -> KernelT
         return None
     block = max(_BLOCK, layout.threads * _LEAST)
     team = ColumnTeam(f, layout, block)
+    f.schedule = f"kept{layout.threads}"
     RowsEmitter(f, f.thread(), form, team).body(1)
     return finish([(f, block, (columns + team.teams - 1) // team.teams, 1)], facts)

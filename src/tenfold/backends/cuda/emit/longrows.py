@@ -28,6 +28,7 @@ class LongRows(Phases):
     """Rows along which rounds lie; a unit is a chunk."""
 
     threads = _THREADS
+    name = "long"
 
     @property
     def unit(self) -> int:

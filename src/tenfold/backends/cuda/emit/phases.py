@@ -55,6 +55,11 @@ class Phases(ABC):
 
     @property
     @abstractmethod
+    def name(self) -> str:
+        """What functions are named after."""
+
+    @property
+    @abstractmethod
     def unit(self) -> int:
         """The elements of which a part has a power of two."""
 
@@ -102,6 +107,7 @@ class Phases(ABC):
         """One function that begins with what those before it left; its blocks have parts of rows,
         unless only their results are left to be stored."""
         f = self.begin()
+        f.schedule = self.name
         made = self.writer(f, f.thread())
         made.parted = bool(self.size) and parted
         made.begin(known)

@@ -62,6 +62,7 @@ def emit_point(f: FunctionWriter, order: list[int], facts: Facts) -> KernelText:
     w.put(f"br label %{end}")
     w.label(end)
     blocks = (threads + BLOCK - 1) // BLOCK
+    f.schedule = f"point{count}"
     return finish([(f, BLOCK, blocks, 1)], facts)
 
 

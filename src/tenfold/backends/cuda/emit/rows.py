@@ -36,6 +36,7 @@ def emit_rows(form: RowForm, f: FunctionWriter, facts: Facts) -> KernelText | No
         return _by_clusters(form, f, facts, wide)
     block = max(BLOCK, layout.threads)
     team = Team(f, layout, block)
+    f.schedule = f"rows{layout.threads}"
     rows = RowsEmitter(f, t, form, team)
     rows.body(4 if layout.packed > 1 else 1)
     count: Any = prod(kernel.axes[a].extent for a in form.outer)
@@ -52,7 +53,7 @@ def _by_clusters(form: RowForm, f: FunctionWriter, facts: Facts, wide: bool) -> 
     team = ClusterTeam(f, layout)
     RowsEmitter(f, f.thread(), form, team).body(4 if layout.packed > 1 else 1)
     team.wait()  # no block ends while the other reads what it told
-    f.cluster = BLOCKS
+    f.cluster, f.schedule = BLOCKS, f"cluster{team.block}"
     return finish([(f, team.block, count * BLOCKS, 1)], facts)
 
 

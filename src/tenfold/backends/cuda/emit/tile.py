@@ -112,6 +112,7 @@ def emit_tiles(f: FunctionWriter, order: Sequence[int], tile: Tile, facts: Facts
     w.put(f"br label %{end}")
     w.label(end)
     total: Any = prod(counts)
+    f.schedule = f"tile{side}"
     return finish([(f, BLOCK, total, 1)], facts)
 
 

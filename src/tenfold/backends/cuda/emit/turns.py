@@ -30,6 +30,7 @@ from tenfold.backends.cuda.target import WARP
 from tenfold.backends.llvm.casts import narrow, widen
 from tenfold.backends.llvm.writer import COMPUTE
 from tenfold.frozen import frozen
+from tenfold.kernel.ir.legal import in_memory
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.emit.scatter import ScatterForm
@@ -59,7 +60,7 @@ class Turns:
         self.f.partial = True
         self.t, self.w = self.f.thread(), self.f.w
         self.parts = 1 if self.store.second is None else 2
-        self.types = [COMPUTE[self.dtype]] * self.parts
+        self.types = [COMPUTE[dtype] for dtype in in_memory(self.dtype)]
         self.count = self.w.const("i32", form.count, False)
         self.last = self.w.op(f"sub i32 {self.count}, 1")
 
