@@ -135,6 +135,8 @@ def _of_device(name: str, i: Instruction) -> Intrinsic | None:
     if found := _APPROXIMATE.match(name):
         function = a.approximate(found[1], bool(found[2]))
         return Intrinsic(partial(_approximate, name, function), True)
+    if name == "asm shr.s16 $0, $1, 15;":
+        return Intrinsic(lambda x: (x.view(np.int16) >> np.int16(15)).view(np.uint16))
     if name == "cudaGraphSetConditional":
         return Intrinsic(_set_condition, True)
     if _NOTHING.match(name):

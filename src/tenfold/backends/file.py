@@ -121,8 +121,15 @@ class PlanFile:
         """The graph and the plan, checked in full; that of a target where it has its own."""
         name = f"{PLAN} {target.digest}" if target else PLAN
         raw = self.sections.raw(name if name in self.sections else PLAN)
-        backend = self.backend
-        return read_plan(raw, backend.capabilities(backend.target()))
+        return read_plan(raw, self.backend.capabilities(target or self._own_target()))
+
+    def _own_target(self) -> Target:
+        """What the file's own plan was made for, as far as this machine can tell."""
+        here = self.backend.target()
+        if self.about["digest"] == here.digest:
+            return here
+        theirs = (code.target for code in self.codes())
+        return next((one for one in theirs if one.digest == self.about["digest"]), here)
 
     def codes(self) -> list[ProgramCode]:
         """The code for each target. To be trusted before it is used."""

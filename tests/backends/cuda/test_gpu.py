@@ -71,6 +71,7 @@ def test_the_cpus_bits(ptxas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_plan_made_for_this_chip(
     machine_code: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assemble.shared_module.cache_clear()  # which may have been assembled
     if not machine_code:
         monkeypatch.setattr(assemble, "assembler", lambda: None)
     chip = backend_record("cuda").target().name

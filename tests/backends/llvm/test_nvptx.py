@@ -34,3 +34,10 @@ def test_what_is_compared_with_zero_is_no_maximum(zero: str) -> None:
     assert "fence" in printed(GPU, "lt", "f64", zero, "%x")
     assert "fence" not in printed(GPU, "gt", "f32", "%x", "%y")
     assert "fence" not in printed(HOST, "gt", "f32", "%x", zero)
+
+
+def test_what_an_absolute_value_is_made_of_is_not_seen() -> None:
+    assert "asm" in printed(GPU, "shr", "i16", "%x", "15")
+    assert "asm" not in printed(GPU, "shr", "i32", "%x", "31")
+    assert "asm" not in printed(GPU, "shr", "u16", "%x", "15")
+    assert "asm" not in printed(HOST, "shr", "i16", "%x", "15")

@@ -71,6 +71,9 @@ def _printed(
     letter, element = kind(source), COMPUTE[source]
     ty = w.vector(element, wide)
     if w.target.triple == nvptx.TRIPLE:
+        made = nvptx.assembled(w, op, element, args) if letter == "i" else None
+        if made is not None:
+            return made
         args = nvptx.mended(w, op, letter, element, args)
     if op in ("div", "rem") and letter != "f":
         return _divide(w, op, source, args[0], args[1], wide)
