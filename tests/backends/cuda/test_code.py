@@ -20,6 +20,7 @@ from tenfold.backends.file import PlanFile
 from tenfold.cache import plans
 from tenfold.errors import PlanError
 from tenfold.kernel.ir.number import Facts, prefers_less
+from tests.backends.cuda.fake_cublas import FakeCublas
 from tests.backends.cuda.simulated import (
     SimulatedGpu,
     SimulatedPlace,
@@ -100,6 +101,18 @@ def test_the_best_code_for_a_chip(
     path = saved(tmp_path, "sm_80", ("sm_90", "sm_100"))
     use(monkeypatch, SimulatedGpu(chip))
     assert tn.load(path, trust_code=True).notes[-1] == f"code for {used} from the file"
+
+
+def test_a_plan_without_a_library_runs_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its products need no workspace; those of a plan made here would."""
+    path = saved(tmp_path, "sm_80")
+    use(monkeypatch, SimulatedGpu("sm_90", cublas=FakeCublas()))
+    wanted = tn.jit(program)(X, Y)
+    plan = tn.load(path, trust_code=True)
+    assert plan.notes[-1] == "code for sm_80 from the file"
+    bits(plan(X, Y), wanted)
 
 
 def test_a_driver_that_is_too_old_for_the_ptx(
