@@ -28,6 +28,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 def forget() -> None:
     library._begun.cache_clear()
     device._gpu.cache_clear()
+    assemble.shared_module.cache_clear()  # what others assembled
     plans.clear()
 
 

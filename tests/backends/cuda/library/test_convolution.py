@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.library.convolution import FEW, convolution_routine
 from tenfold.backends.llvm.text import join
 from tenfold.graph import Builder
@@ -55,7 +56,7 @@ def test_a_convolution_is_the_references(form: str, dtype: str, aligned: bool) -
     routine = convolution_routine(types, None, given, aligned=aligned)
     assert routine is not None
     gpu = SimulatedGpu()
-    module = gpu.load(join([routine.text(gpu.target)]), None)
+    (module,) = gpu.load([ModuleCode(gpu.target, join([routine.text(gpu.target)]))])
     places = []
     for array in (x, w, np.zeros_like(expected), np.zeros(routine.scratch, np.uint8)):
         places.append(gpu.alloc(array.nbytes))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tenfold.backends.cpu.backend import BACKEND as CPU
+from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.compile import to_ptx
 from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.library.product import (
@@ -55,7 +56,7 @@ def drawn(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Ar
 
 def launched(routine: GpuRoutine, gpu: SimulatedGpu, arrays: list[Array], shift: int = 0) -> Array:
     """What a routine makes of two arrays, as it lies in the last one."""
-    module = gpu.load(join([routine.text(gpu.target)]), None)
+    (module,) = gpu.load([ModuleCode(gpu.target, join([routine.text(gpu.target)]))])
     places = []
     for array in arrays:
         place = gpu.alloc(array.nbytes + shift) + shift

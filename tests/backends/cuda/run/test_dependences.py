@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenfold.backends.cuda.run.dependences import Dependences, Range
@@ -15,6 +15,7 @@ def meet(one: list[Range], other: list[Range]) -> bool:
     return any(a < d and c < b for a, b in one for c, d in other if a < b and c < d)
 
 
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(NODES)
 def test_who_touches_the_same_bytes_waits(nodes: list[tuple[list[Range], list[Range]]]) -> None:
     """Directly, or by way of others; and nobody waits for one that has nothing to do with it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 
@@ -30,12 +28,10 @@ def test_memory_comes_back_when_an_array_and_its_views_are_gone() -> None:
     view = x[5:, ::2]
     where = x.ctypes.data
     del x
-    gc.collect()
     other = memory.array(BIG)
     assert other.ctypes.data != where  # the view is still in use
     np.testing.assert_array_equal(view, 3)
     del view
-    gc.collect()
     assert memory.array(BIG).ctypes.data == where
     assert len(count) == 2
 
@@ -46,7 +42,6 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [memory.array(BIG) for _ in range(5)]
     assert memory.all == 5 * BIG.nbytes
     del arrays
-    gc.collect()
     assert memory.kept == memory.all == 2 * BIG.nbytes
 
 
