@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tenfold.backends.cuda.blocks import blocks_of
 from tenfold.backends.cuda.dlpack import CUDA, MANAGED, make_capsule, read_capsule
 from tenfold.backends.cuda.faults import array_too_large
 from tenfold.errors import (
@@ -44,9 +45,17 @@ class DeviceArray:
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType) -> None:
         """Memory for an array; whatever is in it."""
         self.device, self.shape, self.dtype = device, shape, dtype
-        self.address = self._allocated()
-        kept = weakref.finalize(self, device.free, self.address)
-        kept.atexit = False  # the driver frees all when the process ends
+        blocks, nbytes = blocks_of(device), self.nbytes
+        kept = blocks.take(nbytes)
+        self.address = self._allocated() if kept is None else kept
+        self._end: Any = weakref.finalize(self, blocks.give, self.address, nbytes)
+        self._end.atexit = False  # the driver frees all when the process ends
+
+    def shared(self) -> None:
+        """Have the driver wait for whoever reads it when it is freed: others do."""
+        if self._end.detach() is not None:
+            self._end = weakref.finalize(self, self.device.free, self.address)
+            self._end.atexit = False
 
     def _allocated(self) -> int:
         with suppress(DeviceMemoryProblem):
@@ -121,6 +130,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.dtype == BFLOAT16:
             raise AttributeError("this protocol has no bfloat16: take the array by DLPack")
+        self.shared()
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -148,6 +158,7 @@ class DeviceArray:
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"the array lies on cuda:{self.device.number}, not where it is asked")
         given = self.copy() if copy else self
+        given.shared()
         return make_capsule(given.address, self.device.number, self.shape, self.dtype, given)
 
     def to_torch(self) -> Any:

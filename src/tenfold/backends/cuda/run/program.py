@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.binding import BoundCall, bind_call
@@ -78,7 +79,7 @@ _programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
 
 def release_rooms() -> int:
     """Give back the device memory that programs keep while nobody calls them: how many bytes."""
-    freed = 0
+    freed = release_blocks()
     for program in list(_programs):
         with suppress(IndexError):  # whoever calls meanwhile takes one, too
             while True:
