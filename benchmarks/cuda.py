@@ -1,6 +1,6 @@
 """Kernels on a GPU beside torch, torch.compile, JAX and CuPy, in one process on the same arrays.
 
-    python benchmarks/cuda.py [--maths fast] [--json results.json] [case …]
+    python benchmarks/cuda.py [--maths fast] [--parts cases,calls] [--json results.json] [case …]
 
 A figure is the time that the device spends in kernels and copies for one call, by CUPTI's records
 (torch's profiler reads them, for all peers alike): the median of ten calls. What fits the L2 cache
@@ -14,10 +14,13 @@ Then whole calls by the clock, from arrays on the device or NumPy's, and program
 
 from __future__ import annotations
 
+import sys
+
+sys.path.pop(0)  # this folder: CuPy is to find NVIDIA's package `cuda`, not this file
+
 import argparse
 import json
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -432,6 +435,7 @@ def main() -> None:
     parser.add_argument("--maths", default="exact")
     parser.add_argument("--json")
     parser.add_argument("--peers", default="")
+    parser.add_argument("--parts", default="cases,calls,programs,loops")
     parser.add_argument("cases", nargs="*")
     asked = parser.parse_args()
     who = peers(asked.maths)
@@ -440,7 +444,8 @@ def main() -> None:
     names = list(who)
     print(f"{'µs':34s} {'copy':>8s} " + " ".join(f"{n:>16s}" for n in names), flush=True)
     found: dict[str, dict[str, float]] = {}
-    for case in cases():
+    parts = asked.parts.split(",")
+    for case in cases() if "cases" in parts else ():
         if asked.cases and not any(part in case.name for part in asked.cases):
             continue
         made = tn.trace(lambda *a, case=case: case.plain(np, *a), *case.arrays).output_types
@@ -469,14 +474,12 @@ def main() -> None:
         if ratios:
             print(f"geometric mean against {name}: {statistics.geometric_mean(ratios):.2f}")
     more: dict[str, dict[str, dict[str, float]]] = {}
-    if not asked.cases and not asked.peers:
-        more = {
-            "calls": call_times(),
-            "programs": program_times(asked.maths),
-            "loops": loop_times(),
-        }
-        for title, rows in more.items():
-            compared(title, rows)
+    others = {"calls": call_times, "programs": lambda: program_times(asked.maths),
+              "loops": loop_times}  # fmt: skip
+    for title, measure_all in others.items():
+        if title in parts and not asked.cases:
+            more[title] = measure_all()
+            compared(title, more[title])
     if asked.json:
         with open(asked.json, "w", encoding="utf-8") as file:
             json.dump(
