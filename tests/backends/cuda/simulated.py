@@ -19,7 +19,7 @@ from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.backend import Place
 from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
 from tenfold.backends.cuda.recording import (
-    WHILE,
+    REPEATED,
     ConditionalNode,
     CopyNode,
     Handle,
@@ -169,7 +169,7 @@ class SimulatedGraph:
                 work.pop()
                 continue
             node = recording.nodes[left.pop(0)]
-            if isinstance(node, ConditionalNode) and node.kind == WHILE:
+            if isinstance(node, ConditionalNode) and node.kind == REPEATED:
                 work.append(node)
             elif isinstance(node, ConditionalNode):
                 which = self.gpu.memory.conditions[self.first + node.handle]

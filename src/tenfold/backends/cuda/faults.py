@@ -64,7 +64,7 @@ def _free(program: CudaProgram) -> str:
 
 def _largest(plan: Plan) -> Sequence[str]:
     """The largest slots, with what they are for."""
-    places = {INPUT: "input", OUTPUT: "output", ARENA: "between steps", CONSTANT: "constant"}
+    places = {INPUT: "input", OUTPUT: "output", ARENA: "between steps", CONSTANT: CONSTANT}
     slots = {
         (slot.type, slot.place, slot.number, slot.offset): slot
         for one in plan.every

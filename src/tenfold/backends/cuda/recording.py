@@ -57,7 +57,7 @@ class CopyNode:
     after: tuple[int, ...]
 
 
-WHILE, SWITCH = "while", "switch"
+REPEATED, CHOSEN = "repeated", "chosen"
 
 
 @frozen(eq=False)

@@ -12,7 +12,7 @@ from ctypes import Structure, addressof, byref, c_int, c_size_t, c_uint, c_uint6
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.recording import (
-    WHILE,
+    REPEATED,
     Address,
     ConditionalNode,
     CopyNode,
@@ -200,7 +200,7 @@ class Executable:
                 params.type = _CONDITIONAL
                 own = params.of.conditional
                 own.handle = self._handles[node.handle]
-                own.kind = _WHILE if node.kind == WHILE else _SWITCH
+                own.kind = _WHILE if node.kind == REPEATED else _SWITCH
                 own.size = len(node.bodies)
                 own.context = self._gpu.context.value
             case LibraryNode():

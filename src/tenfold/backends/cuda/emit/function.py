@@ -26,7 +26,7 @@ ALIGNED = 16  # bytes: what buffers begin at multiples of
 @frozen
 class Given:
     """What one parameter of a function is: a `buffer`, a `param` of the kernel with its part, a
-    `number` of its facts in 4 or 8 bytes, a `constant` likewise, room for `partial` results, or
+    `number` of its facts in 4 or 8 bytes, one that is `known`, room for `partial` results, or
     the `fault` word."""
 
     kind: str
@@ -156,7 +156,7 @@ class FunctionWriter:
             given.append((Given("number", int(at), size), f"{ty} %n{at}{short}"))
         for n, word in enumerate(self.words):
             known = not isinstance(word, Number)
-            one = Given("constant", int(word), 8) if known else Given("number", word.at, 8)
+            one = Given("known", int(word), 8) if known else Given("number", word.at, 8)
             given.append((one, f"i64 %k{n}"))
         if self.partial:
             given.append((Given("partial"), f"ptr addrspace(1) align {ALIGNED} %partial"))

@@ -247,7 +247,7 @@ def _counted(place: int, numbers: dict[int, int]) -> int:
 
 
 def _number(given: Given, numbers: dict[int, int]) -> bytes | None:
-    if given.kind not in ("number", "constant"):
+    if given.kind not in ("number", "known"):
         return None
     value = numbers[given.number] if given.kind == "number" else given.number
     return (value & (1 << 8 * given.part) - 1).to_bytes(given.part, "little")

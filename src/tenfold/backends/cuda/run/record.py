@@ -16,8 +16,8 @@ from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit import glue
 from tenfold.backends.cuda.library.routine import Found, GpuRoutine, routine_of
 from tenfold.backends.cuda.recording import (
-    SWITCH,
-    WHILE,
+    CHOSEN,
+    REPEATED,
     ConditionalNode,
     CopyNode,
     Handle,
@@ -235,7 +235,7 @@ class Recorder:
         words: list[Word] = [Handle(handle), frame.address(step.index), last]
         reads = [self._range(frame, step.index)]
         self.launch(module.function(glue.choose_name(dtype)), 1, 1, words, reads, ())
-        self._conditional(SWITCH, handle, bodies)
+        self._conditional(CHOSEN, handle, bodies)
 
     def loop(self, frame: DeviceFrame, step: LoopStep) -> None:
         """A loop: unrolled where it is counted and very short, else by a single block where its
@@ -361,7 +361,7 @@ class _Rounds:
             self._counted(glue.COUNT, body, counter)
         else:
             self._asked(body)
-        r._conditional(WHILE, self.handle, [body])
+        r._conditional(REPEATED, self.handle, [body])
 
     def _own(self, slot: int) -> Address:
         """A place for one round's slice."""
