@@ -15,6 +15,7 @@ from tenfold.backends.cuda.run import record
 from tenfold.backends.cuda.run.program import CudaProgram
 from tenfold.backends.cuda.run.replay import Replay
 from tenfold.parity.check import check
+from tenfold.reference import Callbacks
 from tests.backends.cuda.simulated import SimulatedGpu, simulated
 
 X = np.random.default_rng(0).standard_normal((40, 8)).astype(np.float32)
@@ -192,6 +193,29 @@ def test_captured_arrays_are_brought_once(monkeypatch: pytest.MonkeyPatch) -> No
         for _ in range(3):
             np.testing.assert_allclose(bound.call(X), X @ w + 1, rtol=1e-4, atol=1e-4)
     assert uploads == [X.nbytes, X.nbytes]
+
+
+def test_a_call_that_brings_everything_leaves_nothing_captured() -> None:
+    program = simulated(SimulatedGpu()).compile(tn.trace(lambda x, w: x + w, X, X))
+    bound = program.bind(lambda *_: None, [X * 2])
+    for _ in range(2):
+        np.testing.assert_array_equal(bound.call(X), X + X * 2)
+        np.testing.assert_array_equal(program([X, X * 5])[0], X + X * 5)
+
+
+def test_what_is_called_before_a_fault_is_called_once() -> None:
+    seen: list[float] = []
+
+    def f(x: Any, i: Any) -> Any:
+        y = tn.hook("seen", x * 2, lambda v: seen.append(float(v.sum())))
+        return np.take(y, i, axis=0)
+
+    g = tn.trace(f, X, np.array([0, 1]))
+    program = simulated(SimulatedGpu()).compile(g)
+    calls = Callbacks(overrides={"seen": lambda v: seen.append(1.0)})
+    with pytest.raises(IndexError):
+        program([X, np.array([0, 99])], calls)
+    assert len(seen) == 1
 
 
 def test_plans_are_judged_as_they_are_replayed() -> None:

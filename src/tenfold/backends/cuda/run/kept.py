@@ -34,8 +34,7 @@ def run_kept(
     made = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
     with program.room() as room, program.running.using(program.callbacks):
         replay, stream, places = program.replay(room), room.stream, list(room.places)
-        if captures is not None:
-            program.capture(room, captures)
+        program.capture(room, captures)
         for n, (given, type) in enumerate(zip(args, program.parameters, strict=False)):
             if not isinstance(given, DeviceInput):
                 device.upload(places[n], _packed(given, type), stream)

@@ -253,8 +253,7 @@ class CudaProgram(Program):
         before, running.callbacks = running.callbacks, callbacks or self.callbacks
         try:
             replay = room.replay or self.replay(room)
-            if captures is not None:
-                self.capture(room, captures)
+            self.capture(room, captures)
             count = len(given)
             staging = room.staged[count] if count in room.staged else self._stage(room, count)
             if staging is not None:
@@ -311,9 +310,13 @@ class CudaProgram(Program):
         room.staged[count] = made
         return made
 
-    def capture(self, room: Room, captures: Captures) -> None:
-        """Have captured arrays lie on the device; they are copied once for each room."""
+    def capture(self, room: Room, captures: Captures | None) -> None:
+        """Have captured arrays lie on the device; they are copied once for each room. A call that
+        brings all parameters itself writes over them."""
         if room.captured is captures:
+            return
+        room.captured = None
+        if captures is None:
             return
         first = len(self.parameters) - len(captures.arrays)
         for place, array in zip(room.places[first:], captures.arrays, strict=False):
