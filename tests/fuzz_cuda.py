@@ -1,11 +1,13 @@
-"""Random programs on a GPU, against the CPU's bits.
+"""Random programs, and the op table, on a GPU, against the CPU's bits.
 
     python tests/fuzz_cuda.py 5000 [first seed [processes]]
+    python tests/fuzz_cuda.py table [processes]
 
-A program's plan is run three times and has to give the CPU backend's bits, whatever those of a NaN
-are. Where it does not, it is judged by the rule of agreement: products of matrices are a library's,
-products of complex numbers are joined in another order, and the bits of a NaN can be seen by a
-program that asks for them. What disagrees is printed with its seed, as is what fails.
+With `table` each sample of each row is a program of one node. A program's plan is run three times
+and has to give the CPU backend's bits, whatever those of a NaN are. Where it does not, it is judged
+by the rule of agreement: products of matrices are a library's, products of complex numbers are
+joined in another order, and the bits of a NaN can be seen by a program that asks for them. What
+disagrees is printed with its name, as is what fails.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -25,9 +28,13 @@ from draw import draw_program
 
 from tenfold.backends.cpu.backend import BACKEND as CPU
 from tenfold.backends.registry import backend_named
+from tenfold.graph import Graph
+from tenfold.graph.build import Builder
+from tenfold.ops import TABLE
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 from tenfold.parity.rule.bits import same_bits
+from tenfold.types import TensorType, as_dtype
 
 Array = np.ndarray[Any, Any]
 SAME, AGREES = "the CPU's bits", "agrees"
@@ -46,49 +53,70 @@ def equal(one: Array, other: Array) -> bool:
     return same_bits(np.where(nan, 0, a), np.where(nan, 0, b))
 
 
-def attempt(seed: int) -> tuple[int, str]:
+def attempt(graph: Graph, arrays: Sequence[Array]) -> str:
     """How a program fares."""
-    graph, arrays = draw_program(seed)
     try:
         wanted = CPU.compile(graph)([a.copy() for a in arrays])
     except Exception as error:
-        return seed, f"on the CPU: {type(error).__name__}: {error}"
+        return f"on the CPU: {type(error).__name__}: {error}"
     try:
         program = backend_named("cuda").compile(graph)
         first = program([a.copy() for a in arrays])
         for _ in range(2):
             again = program([a.copy() for a in arrays])
             if not all(map(same_bits, first, again)):
-                return seed, "two runs differ"
+                return "two runs differ"
         if all(map(equal, wanted, first)):
-            return seed, SAME
+            return SAME
         verdict = check(program, graph, [a.copy() for a in arrays], limit=None).verdict
-        return seed, AGREES if isinstance(verdict, Certificate) else str(verdict)
+        return AGREES if isinstance(verdict, Certificate) else str(verdict)
     except Exception as error:
-        return seed, f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}"
 
 
-def main(count: int, first: int = 0, processes: int = os.cpu_count() or 1) -> int:
+def drawn(seed: int) -> list[tuple[str, str]]:
+    return [(f"seed {seed}", attempt(*draw_program(seed)))]
+
+
+def row(name: str) -> list[tuple[str, str]]:
+    """How the samples of a row of the table fare."""
+    op, found = TABLE[name], []
+    for number, sample in enumerate(op.samples(np.random.default_rng(41))):
+        builder = Builder(TABLE)
+        arrays = [np.asarray(a, order="C") for a in sample.inputs]
+        inputs = [builder.parameter(TensorType(as_dtype(a.dtype), a.shape)) for a in arrays]
+        made = builder.node(name, inputs, dict(sample.attributes), sample.scopes)
+        graph = builder.finish(made)
+        found.append((f"{name}, sample {number}", attempt(graph, arrays)))
+    return found
+
+
+def main(what: str, *numbers: int) -> int:
     """How many programs are wrong."""
     started, found = time.perf_counter(), {SAME: 0, AGREES: 0}
-    agreed, wrong = list[int](), list[int]()
+    agreed, wrong = list[str](), list[str]()
+    if what == "table":
+        one, asked = row, [op.name for op in TABLE.values() if op.samples]
+        processes, chunk = next(iter(numbers), os.cpu_count() or 1), 1
+    else:
+        first, processes = (*numbers, *(0, os.cpu_count() or 1)[len(numbers) :])
+        one, asked, chunk = drawn, range(first, first + int(what)), 4
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        for seed, what in pool.map(attempt, range(first, first + count), chunksize=4):
-            if what in found:
-                found[what] += 1
-                agreed += [seed] if what == AGREES else []
-            else:
-                wrong.append(seed)
-                print(f"seed {seed}: {what[:500]}", flush=True)
-    seconds = time.perf_counter() - started
-    print(
-        f"{count} programs from seed {first} in {seconds:.0f} s: {found[SAME]} with the CPU's bits"
-    )
+        for group in pool.map(one, asked, chunksize=chunk):
+            for name, how in group:
+                if how in found:
+                    found[how] += 1
+                    agreed += [name] if how == AGREES else []
+                else:
+                    wrong.append(name)
+                    print(f"{name}: {how[:500]}", flush=True)
+    seconds, total = time.perf_counter() - started, sum(found.values()) + len(wrong)
+    print(f"{total} programs in {seconds:.0f} s: {found[SAME]} with the CPU's bits")
     print(f"{len(agreed)} agree: {agreed}")
     print(f"{len(wrong)} wrong: {wrong}")
     return len(wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(*map(int, sys.argv[1:]))))
+    sys.exit(bool(main(sys.argv[1], *map(int, sys.argv[2:]))))
