@@ -64,6 +64,19 @@ def test_code_that_is_preferred_for_large_arrays_is_judged_with_few_elements(
     assert found.about.size(0) < 1 << 17
 
 
+def test_what_the_reference_makes_on_the_way_counts() -> None:
+    """Two short rows become a table, which the kernel never has in memory."""
+    x = A[:2000, 0].copy()
+    arrays = (x, x[::-1].copy())
+    program, name, about, at = large_step(
+        lambda a, b: np.tanh(a[:, None] * b).sum(axis=1) + a, arrays
+    )
+    assert about.size(at) == x.size**2
+    found = smaller(program, about, at, name, lambda: None)
+    assert found is not None
+    assert found.about.size(0) < 1 << 18
+
+
 def test_sizes_that_have_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     program, name, about, at = large_step(*LARGE["chain"])
     monkeypatch.setattr(type(program), "serves", lambda *_: False)

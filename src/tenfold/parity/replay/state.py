@@ -90,9 +90,12 @@ class PlanFacts:
         return tuple(made)
 
     def size(self, at: int) -> int:
-        """How many elements a step reads and writes."""
+        """How many elements a step reads and writes; or those of the largest array that the
+        reference makes on the way, if these are more: the kernel may never have it in memory."""
         places = {slot for slot, _ in (*self.layout.reads[at], *self.layout.writes[at])}
-        return sum(self.plan.slots[slot].type.size for slot in places)
+        held = sum(self.plan.slots[slot].type.size for slot in places)
+        nodes = (self.graph.nodes[position] for position in self.positions[at])
+        return max([held, *(type.size for node in nodes for type in node.types)])
 
     def what(self, at: int) -> str:
         """A step in words."""
