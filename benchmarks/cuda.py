@@ -341,7 +341,9 @@ def _calls(n: int) -> dict[str, dict[str, float]]:
     h, t = jax.jit(function), torch.compile(function)
     there, of_jax, of_torch = tn.device_put(x, "cuda"), jax.device_put(x), torch.tensor(x).cuda()
     nothing = int
+    bound = f.plan(x).bind(there)
     return {
+        f"{n} floats, a bound plan's replay": {"tenfold": clock(bound.replay, bound.wait)},
         f"{n} floats on the device": {
             "tenfold": clock(lambda: g(there), nothing),
             "jax": clock(lambda: jax.block_until_ready(h(of_jax)), nothing),

@@ -20,7 +20,7 @@ from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.safetensors import load_safetensors
 from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.backends.program import Program
-from tenfold.errors import HookError, PlanError, ValueProblem
+from tenfold.errors import HookError, PlanError, TypeMismatch, Unsupported, ValueProblem
 from tenfold.frames import entries
 from tenfold.graph import Graph
 from tenfold.graph.op import asking
@@ -179,6 +179,58 @@ class Loaded(Callee):
         results = signature.form.results(outputs, given, give)
         write_back(signature.updates, given, outputs)
         return results
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """The plan on arrays that lie on its device and stay there, `bound`: `bound.replay(stream)`
+        runs it on what they hold by then, with no argument looked at any more, and
+        `bound.outputs` are its results, the same arrays after every replay (docs/cuda.md).
+
+        >>> import numpy as np, tenfold as tn
+        >>> tn.jit(lambda x: x + 1).plan(np.ones(3)).bind(np.ones(3))
+        Traceback (most recent call last):
+        tenfold.errors.Unsupported: bind: the backend 'cpu' has no memory of its own
+          call the plan: it looks at its arguments in a fraction of a microsecond
+        """
+        program, signature = self.program, self.signature
+        if not isinstance(program, Program) or program.backend.put is None:
+            name = program.backend.name if isinstance(program, Program) else "cpu"
+            raise Unsupported(
+                f"bind: the backend {name!r} has no memory of its own",
+                fix="call the plan: it looks at its arguments in a fraction of a microsecond",
+            )
+        if program.refuted is not None or (program.unjudged and program.certificate is None):
+            what = "never checked" if program.refuted is None else "refuted"
+            raise PlanError(
+                f"bind: the plan of {signature.name} was {what}",
+                fix="call it once: that checks it, and says what does not agree",
+            )
+        if signature.updates:
+            name = signature.leaf_names[signature.updates[0]]
+            raise Unsupported(
+                f"bind: {signature.name} updates {name} in place",
+                fix="return the new value, and bind its memory as the next call's argument",
+            )
+        structure, leaves = flatten((args, kwargs))
+        memory: dict[int, Any] = {}  # by the identity of what stands for it
+        for n, leaf in enumerate(leaves):
+            found = program.memory_of(leaf)
+            if found is not None:  # an array of the same type that takes no memory
+                leaves[n] = np.broadcast_to(np.zeros((), found.dtype), found.shape)
+                memory[id(leaves[n])] = found
+        args, kwargs = structure.unflatten(leaves)
+        given, _ = signature.bind(args, kwargs)
+        for name, leaf in zip(signature.leaf_names, given, strict=True):
+            if id(leaf) not in memory:
+                device = program.backend.name
+                raise TypeMismatch(
+                    f"bind: {name} does not lie on the device",
+                    fix=f"bring it there, tn.device_put(x, {device!r}), and write to that",
+                )
+        inputs = [memory[id(leaf)] for leaf in given]
+        captures = [self._captures[name] for name in signature.captures]
+        bound = program.bind_memory(signature.leaf_names, inputs, captures)
+        bound.outputs = signature.form.results(bound.results, given, lambda made: made)
+        return bound
 
     def explain(self) -> str:
         """What runs, and why so; what it updates; how far it was checked."""

@@ -227,6 +227,18 @@ class Program(ABC):
         """What `bind` gives with `keep`, for backends with memory of their own."""
         raise NotImplementedError
 
+    def memory_of(self, array: Any) -> Any:
+        """An array on the device as `bind_memory` takes it, with a dtype and a shape; None
+        for one that is not."""
+        return None
+
+    def bind_memory(
+        self, names: Sequence[str], inputs: Sequence[Any], captures: Sequence[Array]
+    ) -> Any:
+        """What replays the plan on arrays that stay where they are, for backends with memory of
+        their own; the arrays' names are for errors."""
+        raise NotImplementedError
+
     def remarks(self) -> Sequence[str]:
         """What an explanation says of it beside its plan, a line each."""
         return ()

@@ -92,6 +92,9 @@ class SimulatedGpu:
     def stream(self) -> int:
         return 0
 
+    def captured(self, stream: Any) -> bool:
+        return False
+
     def upload(self, address: int, array: Array, stream: Any) -> None:
         if array.nbytes:
             self.memory.write(address, np.ascontiguousarray(array).reshape(-1).view(np.uint8))

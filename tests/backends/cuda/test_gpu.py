@@ -231,3 +231,34 @@ def test_jax() -> None:
     got = f(jax.numpy.asarray(X), jax.numpy.asarray(Y))
     assert isinstance(got, jax.Array)
     bits([np.asarray(got)], [wanted])
+
+
+def test_replays_in_streams_and_captures_of_torch() -> None:
+    torch: Any = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this torch has no CUDA")
+
+    def f(x: Any, y: Any) -> Any:
+        return np.tanh(x) * y, np.sort(y, axis=0), x @ y.T
+
+    plan = tn.jit(f, backend="cuda").plan(X, Y)
+    x, y = torch.from_numpy(X).cuda(), torch.from_numpy(Y).cuda()
+    bound = plan.bind(x, y)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):  # it follows what the stream has not come to yet
+        torch.cuda._sleep(100_000_000)
+        x.mul_(2)
+        bound.replay(stream)
+        doubled = torch.from_dlpack(bound.outputs[0]) + 0
+    bound.wait()
+    bits([doubled.cpu().numpy()], [tn.jit(f)(X * 2, Y)[0]])
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x.mul_(2)
+        bound.replay(torch.cuda.current_stream())
+    for times in (4, 8):
+        graph.replay()
+        torch.cuda.synchronize()
+        wanted = tn.jit(f)(X * times, Y)
+        bits([one.numpy() for one in bound.outputs[:2]], wanted[:2])
+        np.testing.assert_allclose(bound.outputs[2].numpy(), wanted[2], rtol=1e-3, atol=1e-3)

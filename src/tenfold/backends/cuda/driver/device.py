@@ -98,6 +98,10 @@ class Device(Protocol):
         """Whether all that was asked for in a stream is done."""
         ...
 
+    def captured(self, stream: Any) -> bool:
+        """Whether what is asked for in a stream is recorded, not done."""
+        ...
+
     def upload(self, address: int, array: Array, stream: Any) -> None: ...
 
     def download(self, array: Array, address: int, stream: Any) -> None:
@@ -296,6 +300,11 @@ class Gpu:
 
     def idle(self, stream: Any) -> bool:
         return self.enter().asked("cuStreamQuery", stream) != _NOT_READY
+
+    def captured(self, stream: Any) -> bool:
+        found = c_int()
+        self.enter().cuStreamIsCapturing(stream, byref(found))
+        return bool(found.value)
 
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)

@@ -71,6 +71,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuStreamDestroy_v2": (c_void_p,),
     "cuStreamSynchronize": (c_void_p,),
     "cuStreamQuery": (c_void_p,),
+    "cuStreamIsCapturing": (c_void_p, _P(c_int)),
     "cuStreamWaitEvent": (c_void_p, c_void_p, c_uint),
     "cuEventCreate": (_P(c_void_p), c_uint),
     "cuEventRecord": (c_void_p, c_void_p),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tenfold.backends.cuda.array import DeviceInput, device_input
 from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.binding import BoundCall, bind_call
+from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.kept import Captures, DeviceDispatch
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
@@ -28,6 +30,7 @@ from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
 from tenfold.reference import Callbacks
+from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
@@ -163,7 +166,7 @@ class CudaProgram(Program):
         try:
             return self._rooms.pop()
         except IndexError:
-            return self._new_room()
+            return self.new_room((*self.parameters, *self.outputs))
 
     @contextmanager
     def room(self) -> Iterator[Room]:
@@ -184,9 +187,9 @@ class CudaProgram(Program):
             self.device.wait(room.stream)
         room.fault.value = 0
 
-    def _new_room(self) -> Room:
-        sizes = [t.nbytes for t in (*self.parameters, *self.outputs)]
-        given = (self.device, sizes, self.arena_bytes, self._partial)
+    def new_room(self, held: Iterable[TensorType]) -> Room:
+        """A room that has memory for arrays of these types, too."""
+        given = (self.device, [t.nbytes for t in held], self.arena_bytes, self._partial)
         with suppress(DeviceMemoryProblem):
             return Room(*given)
         release_rooms()
@@ -198,8 +201,12 @@ class CudaProgram(Program):
     def replay(self, room: Room) -> Replay:
         """The plan's graphs for a room."""
         if room.replay is None:
-            room.replay = self._replay(self.plan, room, room.arena, room.places, self.constants)
+            room.replay = self.replay_on(room, room.places)
         return room.replay
+
+    def replay_on(self, room: Room, places: Sequence[Address]) -> Replay:
+        """The plan's graphs for arrays in these places."""
+        return self._replay(self.plan, room, room.arena, places, self.constants)
 
     def _replay(
         self,
@@ -323,10 +330,10 @@ class CudaProgram(Program):
             self.device.upload(place, array, room.stream)
         room.captured = captures
 
-    def wait(self, room: Room) -> None:
+    def wait(self, room: Room, replay: Replay | None = None, stream: Any = None) -> None:
         """Wait for all that was begun. Loops can be interrupted: their conditions look at the fault
         word."""
-        replay, stream = room.replay, room.stream
+        replay, stream = replay or room.replay, room.stream if stream is None else stream
         if replay is None or not replay.loops:
             self.device.wait(stream)
             return
@@ -359,6 +366,14 @@ class CudaProgram(Program):
         answer: int | None,
     ) -> BoundCall:
         return bind_call(self, slow, captures, guards, updates, answer, keep=True)
+
+    def memory_of(self, array: Any) -> DeviceInput | None:
+        return device_input(array, self.device)
+
+    def bind_memory(
+        self, names: Sequence[str], inputs: Sequence[Any], captures: Sequence[Array]
+    ) -> BoundPlan:
+        return BoundPlan(self, names, inputs, captures)
 
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
         made = DeviceDispatch(slow, self.device)
