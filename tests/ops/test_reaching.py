@@ -17,10 +17,17 @@ def line(step: list[int], row: int, bits: Any, tables: Any, extent: int) -> set[
         words = [int(word) for word in bits[number][row]]
         return {c for c in range(extent) if words[c // 64] >> c % 64 & 1}
     found: set[int] = set()
-    for starts, items in tables[low : max(low, high)]:
-        if 0 <= number < len(starts):
-            first, last = (min(max(int(n), 0), len(items)) for n in starts[number][row : row + 2])
-            found |= {int(c) for c in items[first:last]}
+    for lines, ranks, starts, items in tables[low : max(low, high)]:
+        if not 0 <= number < len(lines):
+            continue
+        word = [int(lines[number][row // 64]) >> place & 1 for place in range(64)]
+        if not word[row % 64]:
+            continue
+        last = len(starts) - 1
+        at = min(max(int(ranks[number][row // 64]), 0), last) + sum(word[: row % 64])
+        ends = (int(starts[min(n, last)]) for n in (at, at + 1))
+        first, past = (min(max(n, 0), len(items)) for n in ends)
+        found |= {int(c) for c in items[first:past]}
     return {c for c in found if 0 <= c < extent}
 
 
@@ -38,8 +45,9 @@ def test_reach() -> None:
         for sample in TABLE["reach"].samples(np.random.default_rng(seed)):
             chains, heads, ranges, bits, *flat = sample.inputs
             rows, room = sample.attributes["rows"], sample.attributes["room"]
-            extent = flat[0].shape[1] - 1
-            where = bits, list(zip(flat[::2], flat[1::2], strict=True)), extent
+            extent = bits.shape[1]
+            parts = (flat[n::4] for n in range(4))
+            where = bits, list(zip(*parts, strict=True)), extent
             counts, columns = TABLE["reach"].reference(*sample.inputs, rows=rows, room=room)
             for part, (head, low, high) in enumerate(ranges.tolist()):
                 wanted: list[list[int]] = []

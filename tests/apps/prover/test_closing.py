@@ -23,7 +23,7 @@ from tenfold.apps.prover.closure.joins import Packing
 from tenfold.apps.prover.closure.layers import Layer, put_together
 from tenfold.apps.prover.closure.lookups import lookup
 from tenfold.apps.prover.closure.paths import path_of
-from tenfold.apps.prover.closure.relations import Table, inverted
+from tenfold.apps.prover.closure.relations import Table, inverted, numbers_of
 from tenfold.apps.prover.columns import END
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.evaluation import evaluate
@@ -107,14 +107,21 @@ def test_what_is_a_path() -> None:
 def test_inverted_twice_is_the_same(matrices: int, extent: int, count: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     entries = np.unique(random.integers(0, matrices * extent * extent, count))
-    table = Table.of(matrices, extent, entries // extent, entries % extent)
-    turned = inverted(table)
+
+    def table_of(entries: np.ndarray) -> Table:
+        lines, columns = np.divmod(entries, extent)
+        return Table.of(matrices, extent, numbers_of(*np.divmod(lines, extent), extent), columns)
+
+    table, all_ = table_of(entries), range(matrices)
+    turned = inverted(table, all_)
     dense = np.zeros((matrices, extent, extent), bool)
     dense.reshape(-1)[entries] = True
-    again = Table.of(matrices, extent, *np.divmod(np.flatnonzero(dense.transpose(0, 2, 1)), extent))
-    assert turned.starts.tolist() == again.starts.tolist()
-    assert turned.items.tolist() == again.items.tolist()
-    assert inverted(turned).items.tolist() == table.items.tolist()
+    again = table_of(np.flatnonzero(dense.transpose(0, 2, 1)))
+    assert [part.tolist() for part in turned] == [part.tolist() for part in again]
+    assert inverted(turned, all_).items.tolist() == table.items.tolist()
+    assert table.sizes().tolist() == dense.sum(axis=(1, 2)).tolist()
+    last = inverted(table, [matrices - 1])
+    assert last.items.tolist() == turned.items[turned.starts[turned.bounds()[-2]] :].tolist()
     bits = np.zeros((matrices, extent, 1), np.uint64)
     relations.put(bits, 0, table)
     unpacked = np.unpackbits(bits.view(np.uint8), axis=-1, bitorder="little")[..., :extent]

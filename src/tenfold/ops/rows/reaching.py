@@ -1,16 +1,19 @@
 """The row of reach: chains of boolean matrices, row by row, less what is known.
 
-It takes 12 inputs. A matrix is square, of one `extent` for all, and is held in one of two ways: as
-row `g` of a table, which has where each line begins (`starts`, i32[matrices, extent + 1]) and the
-columns of all lines, one after the other (`items`, i32[entries]); or as bits (u64[matrices, extent,
-words], the first column the lowest bit). A step (g, low, high) is the matrix g of the tables from
-`low` up to `high`, of four, taken together; with `low` below 0 it is the matrix g of bits.
+It takes 20 inputs. A matrix is square, of one `extent` for all, and is held in one of two ways: as
+bits (u64[matrices, extent, words], the first column the lowest bit), or as row `g` of a table,
+where a line without columns takes a bit and no more. A table has a bit for each line, set if it has
+columns (`lines`, u64[matrices, words]), how many such lines there are before those of each word
+(`ranks`, i32[matrices, words]), where each of them begins and the last one ends (`starts`, i32),
+and the columns of all, one after the other (`items`, i32). A step (g, low, high) is the matrix g of
+the tables from `low` up to `high`, of four, taken together; with `low` below 0 it is the matrix g
+of bits.
 
 - `chains`, i32[chains, longest, 3]: steps to be multiplied; one with g below 0 ends a chain.
 - `heads`, i32[heads, 5]: the chains of a head from the first up to the second number, of which the
   union is taken, and a step whose matrix is left out (none where its g is below 0).
 - `ranges`, i32[ranges, 3]: a head and its rows from the second up to the third number.
-- the bits; then starts and items of each table.
+- the bits; then lines, ranks, starts and items of each table.
 
 The results are, for each range, how many columns each of its up to `rows` rows comes to, and these
 columns, rising within a row. A row that finds no `room`, and those after it in its range, have -1.
@@ -38,17 +41,20 @@ from tenfold.types import DTYPES, TensorType
 
 TABLES = 4
 _I32, _U64 = DTYPES["i32"], DTYPES["u64"]
-_PARTS = [f"{part} {k}" for k in range(TABLES) for part in ("starts", "items")]
+_PARTS = [f"{part} {k}" for k in range(TABLES) for part in ("lines", "ranks", "starts", "items")]
 _NAMES = ("chains", "heads", "ranges", "bits", *_PARTS)
 
 
 def _infer(types: Types, given: Mapping[str, Any], scopes: tuple[Graph, ...]) -> Types:
-    extent = types[4].shape[1] - 1 if types[4].rank == 2 else -1
-    lines = (None, extent + 1)
-    wanted = ((None, None, 3), (None, 5), (None, 3), (None, extent, -(-extent // 64)))
-    wanted += (lines, (None,)) * TABLES  # type: ignore[assignment]
+    extent = types[3].shape[1] if types[3].rank == 3 else -1
+    words = -(-extent // 64)
+    wanted: list[tuple[int | None, ...]] = [(None, None, 3), (None, 5), (None, 3)]
+    wanted.append((None, extent, words))
+    for lines in types[4::4]:
+        matrices = lines.shape[0] if lines.rank else None
+        wanted += [(None, words), (matrices, words), (None,), (None,)]
     for name, type, shape in zip(_NAMES, types, wanted, strict=True):
-        dtype = _U64 if name == "bits" else _I32
+        dtype = _U64 if name.startswith(("bits", "lines")) else _I32
         if type.dtype != dtype:
             raise TypeMismatch(f"reach: {name} are {type}", fix=f"give {dtype.name}")
         good = type.rank == len(shape) and all(
@@ -64,24 +70,29 @@ def _infer(types: Types, given: Mapping[str, Any], scopes: tuple[Graph, ...]) ->
 def _lines(step: Array, row: int, bits: Array, tables: Sequence[Array]) -> Iterator[Array]:
     """The columns of a row of a step."""
     g, low, high = step.tolist()
-    extent = tables[0].shape[1] - 1
+    extent = bits.shape[1]
     if low < 0:
         if 0 <= g < len(bits):
             line = np.unpackbits(bits[g, row].view(np.uint8), bitorder="little")
             yield np.flatnonzero(line[:extent])
         return
     for k in range(low, min(high, TABLES)):
-        starts, items = tables[2 * k], tables[2 * k + 1]
-        if 0 <= g < len(starts):
-            first, last = np.clip(starts[g, row : row + 2], 0, len(items))
-            line = items[first:last]
-            yield line[(line >= 0) & (line < extent)]
+        lines, ranks, starts, items = tables[4 * k : 4 * k + 4]
+        word, place = divmod(row, 64)
+        if not (0 <= g < len(lines) and len(starts) and int(lines[g, word]) >> place & 1):
+            continue
+        before = (int(lines[g, word]) & ((1 << place) - 1)).bit_count()
+        last = len(starts) - 1
+        at = min(max(int(ranks[g, word]), 0), last) + before
+        first, past = np.clip(starts[[min(at, last), min(at + 1, last)]], 0, len(items))
+        line = items[first:past]
+        yield line[(line >= 0) & (line < extent)]
 
 
 def _reach(
     chains: Array, heads: Array, ranges: Array, bits: Array, *tables: Array, rows: int, room: int
 ) -> tuple[Array, Array]:
-    extent = tables[0].shape[1] - 1
+    extent = bits.shape[1]
     counts = np.zeros((len(ranges), rows), np.int32)
     found = np.zeros((len(ranges), room), np.int32)
     for part, (h, low, high) in enumerate(ranges.tolist()):
@@ -101,7 +112,7 @@ def _reach(
 
 def _head(head: Array, row: int, chains: Array, bits: Array, tables: Sequence[Array]) -> Array:
     """The columns that a row of a head comes to."""
-    extent = tables[0].shape[1] - 1
+    extent = bits.shape[1]
     reached = np.zeros(extent, bool)
     first, past = np.clip(head[:2], 0, len(chains))
     for chain in chains[first:past]:
@@ -133,8 +144,9 @@ def _batch(
     )
     lanes = Expression(builder, batching.make(builder, "iota", dtype="i32", shape=(size,), axis=0))
     # each lane has as many matrices in all tables and of bits, so that one number serves them all
-    most = max(bits.shape[1], *(starts.shape[1] for starts in tables[::2]))
-    if size * max(most, *(items.shape[1] for items in tables[1::2])) > np.iinfo(np.int32).max:
+    most = max(bits.shape[1], *(lines.shape[1] for lines in tables[::4]))
+    longest = max(most, *(x.shape[1] + 64 for part in (2, 3) for x in tables[part::4]))
+    if size * longest > np.iinfo(np.int32).max:
         raise ShapeError(f"reach: {size} lanes pass 32 bits", fix="map over fewer at a time")
 
     def joined(axis: int, *parts: Expression) -> Expression:
@@ -176,8 +188,14 @@ def _batch(
         merged(joined(2, named(ranges.part(2, 0, 1), heads.shape[1]), ranges.part(2, 1, 3))),
         filled(bits),
     ]
-    for starts, items in zip(tables[::2], tables[1::2], strict=True):
-        flat += [filled(placed(starts, items.shape[1])), merged(items)]
+    for lines, ranks, starts, items in zip(*(tables[n::4] for n in range(4)), strict=True):
+        # behind the last start of a lane so many more that no line begins in the next lane's
+        last = max(starts.shape[1] - 1, 0)
+        end = starts.part(1, last, last + 1) if starts.shape[1] else starts.number(0)
+        more = end.broadcast(size, 64 + (not starts.shape[1]))
+        begins = placed(joined(1, starts, more), items.shape[1])
+        ranked = ranks.op("max", 0).op("min", last) + behind(ranks, last + 65)
+        flat += [filled(lines), filled(ranked), merged(begins), merged(items)]
     made = builder.node("reach", [x.value for x in flat], given)
     results = (Expression(builder, v) for v in made)
     return tuple(x.reshape(size, count, x.shape[1]).value for x in results)
@@ -195,9 +213,16 @@ def _samples(random: samples.Random) -> list[Sample]:
         return random.integers(low, high, shape).astype(np.int32)
 
     def table(matrices: int, extent: int, entries: int) -> list[Array]:
-        cuts = np.sort(random.integers(0, entries + 1, matrices * extent + 1))
-        at = np.arange(matrices)[:, None] * extent + np.arange(extent + 1)
-        return [cuts[at].astype(np.int32), numbers(0, max(extent, 1), entries)]
+        count = matrices * extent * 3 // 5
+        wide = np.zeros((matrices, -(-extent // 64) * 64), bool)
+        chosen = random.permutation(matrices * extent) < count
+        wide[:, :extent] = chosen.reshape(matrices, extent)
+        lines = np.packbits(wide, axis=1, bitorder="little").view(np.uint64)
+        each = wide.reshape(matrices, -1, 64).sum(axis=2)
+        ranks = np.cumsum(each).reshape(each.shape) - each
+        starts = np.sort(random.integers(0, entries + 1, count + 1))
+        items = numbers(0, max(extent, 1), entries)
+        return [lines, ranks.astype(np.int32), starts.astype(np.int32), items]
 
     made = []
     for extent, matrices, entries, longest, rows, room in (
@@ -225,7 +250,7 @@ def _samples(random: samples.Random) -> list[Sample]:
 ROWS = (
     Op(
         name="reach",
-        arity=4 + 2 * TABLES,
+        arity=4 + 4 * TABLES,
         infer=_infer,
         reference=_reach,
         lowering=Routine("reach"),

@@ -16,12 +16,15 @@ from tenfold.ops import TABLE
 Array = np.ndarray[Any, Any]
 
 
-def table(dense: Array) -> tuple[Array, Array]:
-    """Boolean matrices as where their lines begin, and columns."""
+def table(dense: Array) -> tuple[Array, ...]:
+    """Boolean matrices as lines with columns, and where these begin."""
+    some = packed(dense.any(axis=2))
+    each = np.array([[int(word).bit_count() for word in row] for row in some])
+    ranks = np.cumsum(each).reshape(each.shape) - each
     counts = dense.sum(axis=2)
-    ends = np.cumsum(counts).reshape(counts.shape)
-    starts = np.concatenate([ends[:, :1] - counts[:, :1], ends], axis=1)
-    return starts.astype(np.int32), np.nonzero(dense)[2].astype(np.int32)
+    starts = np.append(0, np.cumsum(counts[counts > 0]))
+    parts = ranks, starts, np.nonzero(dense)[2]
+    return some, *(part.astype(np.int32) for part in parts)
 
 
 def packed(dense: Array) -> Array:
@@ -107,5 +110,5 @@ def test_what_is_refused() -> None:
     given = list(sample.inputs)
     with pytest.raises(TypeMismatch, match="reach: heads are i64"):
         tn.reach(given[0], given[1].astype(np.int64), *given[2:], rows=5, room=5)
-    with pytest.raises(ShapeError, match="reach: starts 1 are"):
-        tn.reach(*given[:6], given[6][:, :-1], *given[7:], rows=5, room=5)
+    with pytest.raises(ShapeError, match="reach: ranks 0 are"):
+        tn.reach(*given[:5], given[5][:-1], *given[6:], rows=5, room=5)

@@ -24,7 +24,7 @@ from tenfold.apps.prover.closure.products import (
     settle,
     table_of,
 )
-from tenfold.apps.prover.closure.relations import Relations, Table
+from tenfold.apps.prover.closure.relations import Relations, Table, numbers_of
 from tenfold.apps.prover.input.program import Clause, Program
 
 SPARSE = 64  # lines of matrices for each fact, at most
@@ -101,7 +101,7 @@ class _Rounds:
 
     def _run(self, limit: int | None) -> bool:
         """Whether nothing follows at the end."""
-        self._check(len(self.program.facts))
+        self._check(len(self.program.facts), self.relations.nbytes)
         table = self._first()
         changed = None
         while True:
@@ -144,7 +144,7 @@ class _Rounds:
 
     def _is_new(self, one: Found, heads: list[int]) -> bool:
         """Whether some of what was found is in no layer."""
-        rows = one.first + np.repeat(np.arange(len(one.counts)), one.counts)
+        rows = np.repeat(one.rows, one.counts)
         triples = [np.full(len(rows), self.named[heads[one.head]]), rows, one.columns]
         keys = self.packing.keys(np.stack(triples, axis=1))
         for layer in self.layers:
@@ -157,18 +157,18 @@ class _Rounds:
         chains = chains_of(self.paths, relations, changed)
         rules = rules_of(chains, relations, known=True)
         found: list[Found] = []
-        total = 0
+        total, nbytes = 0, relations.nbytes
         for one in rows_of(rules, len(chains), relations, self.backend, brief=any_):
             found.append(one)
             total += len(one.columns)
             if any_:
                 break
-            self._check(total)
+            self._check(total, nbytes)
         table = table_of(found, list(chains), relations.predicates, relations.extent)
         layer = self._layer(table)
         if self.others and not (any_ and total):
             more = self._joined()
-            self._check(total + len(more))
+            self._check(total + len(more), nbytes)
             if len(more):
                 keys = np.union1d(layer.keys(), more)
                 table, layer = self._table(keys), Layer.of_keys(keys, self.packing)
@@ -180,16 +180,15 @@ class _Rounds:
         number = np.searchsorted(self.named, p)
         own = self.named[np.minimum(number, len(self.named) - 1)] == p
         extent = self.relations.extent
-        lines = number[own] * extent + s[own]
+        lines = numbers_of(number[own], s[own], extent)
         return Table.of(self.relations.predicates, extent, lines, o[own])
 
     def _layer(self, table: Table) -> Layer:
         """A table as a layer; they share their columns."""
         bits = int(self.packing.bits)
-        lines, counts = table.used()
-        matrix, row = np.divmod(lines, self.relations.extent)
+        matrix, row = np.divmod(table.numbers(), max(1, table.lines.shape[1] << 6))
         prefixes = (self.named[matrix] << bits) | row
-        return Layer(bits, prefixes, np.cumsum(counts, dtype=np.int64), table.items)
+        return Layer(bits, prefixes, table.starts[1:].astype(np.int64), table.items)
 
     def _joined(self) -> Ints:
         """What the rules that are no paths give, sorted, without what there was before."""
@@ -207,9 +206,9 @@ class _Rounds:
             keys = keys[~layer.holds(keys)]
         return keys
 
-    def _check(self, found: int) -> None:
-        """Stop where so many more facts would pass the allowance: as keys with heights, and as
-        columns of tables, which are made anew when others join them."""
+    def _check(self, found: int, nbytes: int) -> None:
+        """Stop where so many more facts, beside tables of so many bytes, would pass the allowance:
+        as keys with heights, and as columns of tables, which are made anew when others join
+        them."""
         total = found + sum(map(len, self.layers))
-        nbytes = self.relations.nbytes + 9 * total + 20 * found
-        self.allowance.check(total, nbytes)
+        self.allowance.check(total, nbytes + 9 * total + 20 * found)

@@ -19,7 +19,7 @@ from tenfold.apps.prover.closure.joins import Ints, Packing
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Shorts = np.ndarray[Any, np.dtype[np.int32]]
 
-BLOCK = 1 << 18  # keys that are put together at a time
+BLOCK = 1 << 16  # keys that are put together at a time
 PAGES = 1 << 16  # bytes from which on memory is asked of the system, and goes back to it
 
 

@@ -19,7 +19,7 @@ import tenfold as tn
 from tenfold.apps.prover.backend import padded, traced
 from tenfold.apps.prover.closure.layers import kept
 from tenfold.apps.prover.closure.paths import Link, Path
-from tenfold.apps.prover.closure.relations import NEW, OLD, Ints, Relations, Table
+from tenfold.apps.prover.closure.relations import NEW, OLD, Ints, Relations, Table, numbers_of
 from tenfold.apps.prover.columns import Traced
 
 Step = tuple[int, int, int]
@@ -27,7 +27,8 @@ Chains = dict[int, list[tuple[Step, ...]]]  # by head
 
 RANGES = 256  # at most
 LEAST = 1 << 12  # columns that there is room for in a range, at least
-ROOM = 1 << 22  # and in all ranges together, as long as there are 16 of them
+ROOM = 1 << 20  # and in all ranges together, as long as there are 16 of them
+ROWS = 1 << 12  # of a range, at most
 
 
 class Rules(NamedTuple):
@@ -38,10 +39,10 @@ class Rules(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Rows that are done: a head, the first of them, how many columns each has, and these."""
+    """What some rows of a head come to: those with columns, how many each has, and these."""
 
     head: int
-    first: int
+    rows: Ints
     counts: Ints
     columns: Ints
 
@@ -102,7 +103,7 @@ def rows_of(
     extent = relations.extent
     room = max(LEAST, padded(extent, 1))
     count = min(RANGES, max(16, ROOM // room))
-    rows = padded(-(-heads * extent // count), 1)
+    rows = min(ROWS, padded(-(-heads * extent // count), 1))
     tables = [_filled(part) for table in relations.tables for part in table]
     run = multiply.on(backend)
     if multiply.is_new(backend):
@@ -126,15 +127,18 @@ def rows_of(
         with warnings.catch_warnings():  # tables of a round have their own sizes, code has none
             warnings.filterwarnings("ignore", message="multiply was compiled")
             counts, columns = run(rules, ranges, relations.bits, tables, rows=rows, room=room)
+        full = (counts < 0).any(axis=1)
+        parts, places = np.nonzero(counts > 0)  # rows behind those of a range have none
+        begins = np.searchsorted(parts, np.arange(len(taken) + 1)).tolist()
         for part, (head, low, high) in enumerate(taken):
-            own = counts[part, : high - low]
-            done = int(np.argmax(own < 0)) if (own < 0).any() else high - low
-            if done < high - low:
-                waiting.append((head, low + done, high))
-            used = own[:done]
-            total = int(used.sum())
-            if total:
-                yield Found(head, low, used.copy(), kept(columns[part, :total]))
+            if full[part]:
+                waiting.append((head, low + int(np.argmax(counts[part] < 0)), high))
+            own = places[begins[part] : begins[part + 1]]
+            if len(own):
+                used = counts[part, own]
+                found = kept(columns[part, : used.sum()])
+                yield Found(head, (low + own).astype(np.int32), used, found)
+        del counts, columns  # the next are made in their place
 
 
 def confirm(backend: str) -> None:
@@ -145,6 +149,7 @@ def confirm(backend: str) -> None:
     tables = []
     for matrices in (4, 4, 2, 2):
         lines = np.sort(random.integers(0, matrices * extent, 300))
+        lines = numbers_of(*np.divmod(lines, extent), extent)
         tables.append(Table.of(matrices, extent, lines, random.integers(0, extent, 300)))
     # one of sixteen bits: the evaluator goes through each that is set
     words = random.integers(0, 1 << 64, (4, *relations.bits.shape), np.uint64)
@@ -172,23 +177,26 @@ def _halved(taken: list[tuple[int, int, int]], count: int) -> list[tuple[int, in
     return made
 
 
-def _filled(part: Ints) -> Ints:
+def _filled(part: Any) -> Any:
     """A column that is not empty: no program has a routine for nothing."""
-    return part if part.size else np.zeros((1, *part.shape[1:]), np.int32)
+    return part if part.size else np.zeros((1, *part.shape[1:]), part.dtype)
 
 
 def table_of(found: list[Found], heads: Sequence[int], matrices: int, extent: int) -> Table:
     """What was found as a table, where head i is the matrix heads[i]; it is used up."""
-    counts = np.zeros((matrices, extent), np.int32)
-    found.sort(key=lambda one: (heads[one.head], one.first), reverse=True)
+    found.sort(key=lambda one: (heads[one.head], one.rows[0]), reverse=True)
+    total = sum(len(one.rows) for one in found)
+    lines, counts = np.empty(total, np.int64), np.empty(total, np.int32)
     columns = np.empty(sum(len(one.columns) for one in found), np.int32)
-    at = 0
+    at = line = 0
     while found:
         one = found.pop()
-        counts[heads[one.head], one.first : one.first + len(one.counts)] = one.counts
+        own = slice(line, line + len(one.rows))
+        lines[own] = numbers_of(heads[one.head], one.rows, extent)
+        counts[own] = one.counts
         columns[at : at + len(one.columns)] = one.columns
-        at += len(one.columns)
-    return Table.of_counts(matrices, extent, counts.reshape(-1), columns)
+        at, line = at + len(one.columns), own.stop
+    return Table.of_counts(matrices, extent, lines, counts, columns)
 
 
 def settle(relations: Relations, backend: str) -> None:
@@ -198,11 +206,11 @@ def settle(relations: Relations, backend: str) -> None:
         if not len(new.items):
             continue
         relations.tables[first] = new if not len(old.items) else _merged(relations, first, backend)
-        relations.tables[first + 1] = Table.empty(len(new.starts), relations.extent)
+        relations.tables[first + 1] = Table.empty(len(new.lines), relations.extent)
 
 
 def _merged(relations: Relations, first: int, backend: str) -> Table:
-    matrices = len(relations.tables[first].starts)
+    matrices = len(relations.tables[first].lines)
     chains: Chains = {g: [((g, first, first + 2),)] for g in range(matrices)}
     rules = rules_of(chains, relations, known=False)
     found = list(rows_of(rules, matrices, relations, backend))

@@ -1,104 +1,142 @@
 """Relations: facts as matrices, each predicate one and its inverse another.
 
-A table has all matrices of one kind, the columns of each line one after the other. There are four:
-the facts of earlier rounds and those of the last round, each by subject and by object. Where there
-can't be many facts at all they are bits instead, those of all rounds together.
+A table has all matrices of one kind, the columns of each line one after the other, and nothing for
+the lines without columns, which are most. There are four: the facts of earlier rounds and those of
+the last round, each by subject and by object. Where there can't be many facts at all they are bits
+instead, those of all rounds together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
 
 BITS = 1 << 23  # bytes of all matrices as bits, at most
-GROUP = 1 << 20  # entries that are inverted at a time
+GROUP = 1 << 17  # entries that are inverted, or made bits, at a time
 OLD, NEW = 0, 1  # of a direction's two tables; the inverse ones come behind
 
 
 class Table(NamedTuple):
-    """Where the lines of each matrix begin, and the columns of all of them."""
+    """Which lines of each matrix have columns, and these: nothing is held of the other lines.
 
-    starts: Ints  # [matrices, extent + 1]
+    A line's number is that of its bit: matrix · 64 words + row.
+    """
+
+    lines: Words  # [matrices, words]: a bit for each line that has columns
+    ranks: Ints  # [matrices, words]: how many such lines there are before those of a word
+    starts: Ints  # where the columns of each of them begin, and those of the last end
     items: Ints
 
     @staticmethod
     def of(matrices: int, extent: int, lines: Any, columns: Any) -> Table:
-        """A table of sorted lines (matrix · extent + row) and their columns."""
+        """A table of sorted numbers of lines, one for each of their columns."""
         begins = np.flatnonzero(np.diff(lines, prepend=-1))
-        counts = np.zeros(matrices * extent, np.int32)
-        counts[lines[begins]] = np.diff(begins, append=len(lines))
-        return Table.of_counts(matrices, extent, counts, columns)
+        counts = np.diff(begins, append=len(lines))
+        return Table.of_counts(matrices, extent, lines[begins], counts, columns)
 
     @staticmethod
-    def of_counts(matrices: int, extent: int, counts: Any, columns: Any) -> Table:
-        """A table of how many columns each line has, and these."""
-        ends = np.zeros(matrices * extent + 1, np.int32)
-        np.cumsum(counts, out=ends[1:])
-        starts = np.empty((matrices, extent + 1), np.int32)
-        starts[:, :-1] = ends[:-1].reshape(matrices, extent)
-        starts[:, -1] = ends[extent::extent]
-        return Table(starts, np.asarray(columns, np.int32))
+    def of_counts(matrices: int, extent: int, lines: Any, counts: Any, columns: Any) -> Table:
+        """A table of the lines that have columns, rising, how many each has, and these."""
+        shape = (matrices, _words(extent))
+        starts = np.zeros(len(lines) + 1, np.int32)
+        np.cumsum(counts, out=starts[1:])
+        word = lines >> 6
+        bits = np.zeros(matrices * shape[1], np.uint64)
+        np.bitwise_or.at(bits, word, np.uint64(1) << (lines & 63).astype(np.uint64))
+        each = np.bincount(word, minlength=len(bits))
+        ranks = (np.cumsum(each) - each).astype(np.int32)
+        return Table(
+            bits.reshape(shape), ranks.reshape(shape), starts, np.asarray(columns, np.int32)
+        )
 
     @staticmethod
     def empty(matrices: int, extent: int) -> Table:
-        return Table(np.zeros((matrices, extent + 1), np.int32), np.zeros(0, np.int32))
+        none = np.zeros(0, np.int64)
+        return Table.of_counts(matrices, extent, none, none, none)
 
-    def spread(self, lines: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """For each entry the number that its line has."""
-        return np.repeat(lines.reshape(-1), np.diff(self.starts, axis=1).reshape(-1))
+    def numbers(self) -> Places:
+        """The numbers of the lines that have columns."""
+        flat = self.lines.reshape(-1)
+        words = np.flatnonzero(flat)
+        bits = np.unpackbits(flat[words].view(np.uint8), bitorder="little")
+        bit = np.flatnonzero(bits)
+        found: Places = (words[bit >> 6] << 6) | (bit & 63)
+        return found
 
-    def used(self) -> tuple[Any, Any]:
-        """The lines (matrix · extent + row) that have entries, and how many."""
-        counts = np.diff(self.starts, axis=1).reshape(-1)
-        lines = np.flatnonzero(counts)
-        return lines, counts[lines]
+    def counts(self) -> Ints:
+        """How many columns each of these lines has."""
+        return np.diff(self.starts)
+
+    def bounds(self) -> Places:
+        """The first line with columns of each matrix, and their number."""
+        count = len(self.starts) - 1
+        firsts = self.ranks[:, 0] if self.ranks.size else np.zeros(len(self.ranks), np.int64)
+        return np.append(firsts, count)
+
+    def sizes(self) -> Ints:
+        """How many entries each matrix has."""
+        return np.diff(self.starts[self.bounds()])
 
     def thinned(self, most: int) -> Table:
         """Some of the entries, from all over the table."""
         if len(self.items) <= most:
             return self
-        matrices, extent = self.starts.shape[0], self.starts.shape[1] - 1
         kept = np.linspace(0, len(self.items) - 1, most).astype(np.int64)
-        lines = np.searchsorted(self.starts[:, :-1].reshape(-1), kept, "right") - 1
-        return Table.of(matrices, extent, lines, self.items[kept])
-
-    def sizes(self) -> Ints:
-        """How many entries each matrix has."""
-        return self.starts[:, -1] - self.starts[:, 0]
+        lines = self.numbers()[np.searchsorted(self.starts, kept, "right") - 1]
+        return Table.of(len(self.lines), 64 * self.lines.shape[1], lines, self.items[kept])
 
     @property
     def nbytes(self) -> int:
-        return self.starts.nbytes + self.items.nbytes
+        return sum(part.nbytes for part in self)
 
 
-def inverted(table: Table) -> Table:
-    """The same matrices with rows for columns; some matrices at a time, so that what is sorted is
-    small beside all of them."""
-    matrices, extent = table.starts.shape[0], table.starts.shape[1] - 1
-    bits = extent.bit_length()  # shifts are far quicker than divisions
+def _words(extent: int) -> int:
+    return -(-extent // 64)
+
+
+def numbers_of(matrices: Any, rows: Any, extent: int) -> Any:
+    """The numbers of lines."""
+    return (matrices * _words(extent) << 6) + rows
+
+
+def inverted(table: Table, matrices: Sequence[int]) -> Table:
+    """Some matrices, which become the first and so on, with rows for columns; a few at a time, so
+    that what is sorted is small beside all of them."""
+    words = table.lines.shape[1]
+    bits = (words << 6).bit_length()
     mask = (1 << bits) - 1
-    lines, sizes = table.used()
-    counts = np.zeros(matrices * extent, np.int32)
-    columns = np.empty(len(table.items), np.int32)
-    for first, past in _groups(table.sizes()):
-        low, high = table.starts[first, 0], table.starts[past - 1, -1]
-        own = slice(*np.searchsorted(lines, [first * extent, past * extent]))
-        matrix, row = np.divmod(lines[own], extent)
-        keys = np.repeat(matrix << 2 * bits | row, sizes[own])
-        keys |= table.items[low:high].astype(np.int64) << bits
+    numbers, counts, bounds = table.numbers(), table.counts(), table.bounds()
+    sizes = table.sizes()[list(matrices)]
+    columns = np.empty(int(sizes.sum()), np.int32)
+    lines, lengths, at = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for first, past in _groups(sizes):
+        parts = []
+        for new in range(first, past):
+            own = slice(bounds[matrices[new]], bounds[matrices[new] + 1])
+            low, high = table.starts[own.start], table.starts[own.stop]
+            rows = np.repeat(numbers[own] - (matrices[new] * words << 6), counts[own])
+            keys = table.items[low:high].astype(np.int64) + (new * words << 6)  # the new lines
+            keys <<= bits
+            keys |= rows
+            parts.append(keys)
+        keys = np.concatenate(parts) if len(parts) > 1 else parts[0]
         keys.sort()
-        columns[low:high] = keys & mask
+        np.bitwise_and(keys, mask, out=columns[at : at + len(keys)], casting="unsafe")
+        at += len(keys)
         keys >>= bits
-        keys = (keys >> bits) * extent + (keys & mask)
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
-        counts[keys[begins]] = np.diff(begins, append=len(keys))
-    return Table.of_counts(matrices, extent, counts, columns)
+        lines.append(keys[begins])
+        lengths.append(np.diff(begins, append=len(keys)))
+    made = np.concatenate(lines), np.concatenate(lengths)
+    return Table.of_counts(len(matrices), words << 6, *made, columns)
 
 
 def _groups(sizes: Ints) -> Iterator[tuple[int, int]]:
@@ -119,15 +157,20 @@ def _groups(sizes: Ints) -> Iterator[tuple[int, int]]:
 
 def put(bits: Words, first: int, table: Table) -> None:
     """Set the bits of a table's entries in the matrices from `first` on."""
-    if not len(table.items):
-        return
-    matrices, extent = table.starts.shape[0], table.starts.shape[1] - 1
-    words = table.spread(np.arange(matrices * extent) * bits.shape[-1])
-    words += table.items >> 6
-    values = np.uint64(1) << (table.items & 63).astype(np.uint64)
-    begins = np.flatnonzero(np.diff(words, prepend=-1))
-    flat = bits[first : first + matrices].reshape(-1)
-    flat[words[begins]] |= np.bitwise_or.reduceat(values, begins)
+    extent, words = bits.shape[1:]
+    flat = bits.reshape(-1)
+    lines, counts = table.numbers(), table.counts()
+    matrix, row = np.divmod(lines, max(1, words << 6))
+    begins = ((first + matrix) * extent + row) * words
+    cuts = np.searchsorted(table.starts, np.arange(0, len(table.items), GROUP))
+    for low, past in pairwise([*np.unique(cuts).tolist(), len(lines)]):
+        own = slice(low, past)
+        items = table.items[table.starts[low] : table.starts[past]]
+        place = np.repeat(begins[own], counts[own])
+        place += items >> 6
+        values = np.uint64(1) << (items & 63).astype(np.uint64)
+        starts = np.flatnonzero(np.diff(place, prepend=-1))
+        flat[place[starts]] |= np.bitwise_or.reduceat(values, starts)
 
 
 @dataclass(slots=True)
@@ -143,7 +186,7 @@ class Relations:
 
     @staticmethod
     def of(extent: int, predicates: int, turned: tuple[int, ...]) -> Relations:
-        words = -(-extent // 64)
+        words = _words(extent)
         matrices = predicates + len(turned)
         dense = matrices * extent * words * 8 <= BITS
         bits = np.zeros((matrices if dense else 1, extent, words), np.uint64)
@@ -171,14 +214,7 @@ class Relations:
 
     def add(self, new: Table) -> None:
         """Have other facts be those of the last round."""
-        turned = np.array(self.turned, np.int64)
-        if len(turned):
-            counts = np.diff(new.starts, axis=1)[turned].reshape(-1)
-            parts = [new.items[new.starts[p, 0] : new.starts[p, -1]] for p in self.turned]
-            chosen = Table.of_counts(len(turned), self.extent, counts, np.concatenate(parts))
-            other = inverted(chosen)
-        else:
-            other = self.tables[2 + NEW]
+        other = inverted(new, self.turned) if self.turned else self.tables[2 + NEW]
         if self.dense:
             put(self.bits, 0, new)
             put(self.bits, self.predicates, other)
@@ -187,4 +223,6 @@ class Relations:
 
     @property
     def nbytes(self) -> int:
-        return self.bits.nbytes + sum(t.nbytes for t in self.tables)
+        """What is in use: bits that nobody sets take no memory."""
+        bits = self.bits.nbytes if self.dense else 0
+        return bits + sum(t.nbytes for t in self.tables)

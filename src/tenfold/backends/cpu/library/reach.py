@@ -22,8 +22,9 @@ from tenfold.backends.llvm.writer import Writer
 from tenfold.types import TensorType
 
 _TABLES = 4
-_CHAINS, _HEADS, _RANGES, _BITS, _FIRST = range(5)  # buffers; then starts and items of each table
-_COUNTS = _FIRST + 2 * _TABLES
+_CHAINS, _HEADS, _RANGES, _BITS, _FIRST = range(5)  # buffers; then the parts of each table
+_LINES, _RANKS, _STARTS, _ITEMS_OF = range(4)  # of a table
+_COUNTS = _FIRST + 4 * _TABLES
 _ITEMS, _SCRATCH, _POLLED = _COUNTS + 1, _COUNTS + 2, _COUNTS + 3
 _WORDS = ("chains", "longest", "heads", "dense", "extent", "words", "summary", "rows", "room")
 _EIGHT = "<8 x i64>"
@@ -32,7 +33,7 @@ _EIGHT = "<8 x i64>"
 def reach_routine(types: Sequence[TensorType], given: Mapping[str, Any]) -> NodeRoutine:
     """The call for some chains: a part for each range."""
     chains, heads, ranges, bits = types[:_FIRST]
-    extent = types[_FIRST].shape[1] - 1
+    extent = bits.shape[1]
     words = -(-extent // 64)
     summary = -(-words // 64)
     sizes = [t.shape[0] for t in types[_FIRST:]]
@@ -133,20 +134,43 @@ def _in_lists(f: _Function, step: str, row: str, body: Any) -> None:
     number, low, high = (f.load(step, n, "i32") for n in range(3))
     extent = f.param("extent")
     last = w.intrinsic("smin", "i64", high, str(_TABLES))
-    with each(w, low, last) as k:
-        twice = f.math("shl", k, 1)
-        size = f.param(f.math("add", twice, len(_WORDS)))
-        with when(w, f.is_("ult", number, size)):
-            items_size = f.param(f.math("add", twice, len(_WORDS) + 1))
-            starts = f.buffer(f.math("add", twice, _FIRST))
-            items = f.buffer(f.math("add", twice, _FIRST + 1))
-            at = f.math("add", f.math("mul", number, f.math("add", extent, 1)), row)
-            first = f.clamped(f.load(starts, at, "i32"), "0", items_size)
-            past = f.clamped(f.load(starts, f.math("add", at, 1), "i32"), "0", items_size)
+    with each(w, low, last) as k, when(w, f.is_("ult", number, _size(f, k, _LINES))):
+        place, word, bit = _line(f, k, number, row)
+        with when(w, f.is_("ne", f.math("and", word, bit), 0)):
+            last = f.math("sub", _size(f, k, _STARTS), 1)
+            rank = f.clamped(f.load(_part(f, k, _RANKS), place, "i32"), "0", last)
+            before = f.math("and", word, f.math("sub", bit, 1))
+            line = f.math("add", rank, w.intrinsic("ctpop", "i64", before))
+            starts, count = _part(f, k, _STARTS), _size(f, k, _ITEMS_OF)
+            first, past = (
+                f.clamped(f.load(starts, at, "i32"), "0", count)
+                for at in (
+                    w.intrinsic("smin", "i64", line, last),
+                    w.intrinsic("smin", "i64", f.math("add", line, 1), last),
+                )
+            )
+            items = _part(f, k, _ITEMS_OF)
             with each(w, first, past) as i:
                 item = f.load(items, i, "i32")
                 with when(w, f.is_("ult", item, extent)):
                     body(item)
+
+
+def _part(f: _Function, table: str, part: int) -> str:
+    """The buffer of a part of a table."""
+    return f.buffer(f.math("add", f.math("shl", table, 2), _FIRST + part))
+
+
+def _size(f: _Function, table: str, part: int) -> str:
+    """How many rows a part of a table has."""
+    return f.param(f.math("add", f.math("shl", table, 2), len(_WORDS) + part))
+
+
+def _line(f: _Function, table: str, number: str, row: str) -> tuple[str, str, str]:
+    """Which word of a table has the bit of a row, the word, and that bit."""
+    place = f.math("add", f.math("mul", number, f.param("words")), f.math("lshr", row, 6))
+    bit = f.math("shl", 1, f.math("and", row, 63))
+    return place, f.load(_part(f, table, _LINES), place), bit
 
 
 def _bit_row(f: _Function, number: str, row: str) -> str:
@@ -247,15 +271,10 @@ def _begins(target: LLVMTarget) -> tuple[str, set[str]]:
     some = w.op("alloca i64, align 8")
     f.store(f.math("lshr", low, 63), some, 0)  # bits: low is below 0
     first = w.intrinsic("smax", "i64", low, "0")
-    with each(w, first, w.intrinsic("smin", "i64", high, str(_TABLES))) as k:
-        twice = f.math("shl", k, 1)
-        with when(w, f.is_("ult", number, f.param(f.math("add", twice, len(_WORDS))))):
-            starts = f.buffer(f.math("add", twice, _FIRST))
-            lines = f.math("mul", number, f.math("add", f.param("extent"), 1))
-            at = f.math("add", lines, "%row")
-            last = f.load(starts, f.math("add", at, 1), "i32")
-            more = f.is_("sgt", last, f.load(starts, at, "i32"))
-            f.store(f.math("or", f.load(some, 0), w.op(f"zext i1 {more} to i64")), some, 0)
+    past = w.intrinsic("smin", "i64", high, str(_TABLES))
+    with each(w, first, past) as k, when(w, f.is_("ult", number, _size(f, k, _LINES))):
+        _, word, bit = _line(f, k, number, "%row")
+        f.store(f.math("or", f.load(some, 0), f.math("and", word, bit)), some, 0)
     answer = f.load(some, 0)
     return f.text(f"ret i64 {answer}")
 

@@ -15,11 +15,13 @@ def reach(
 ) -> tuple[Array, Array]:
     """The columns that rows come to by chains of boolean matrices, less those that are known.
 
-    All matrices have one extent. `tables` are four pairs of `starts`, int32[matrices, extent + 1],
-    and `items`, int32: the columns of line i of matrix g are items[starts[g, i] : starts[g, i+1]].
-    `bits`, uint64[matrices, extent, words], has matrices as bits, the first column the lowest. A
-    step (g, low, high) is matrix g of the tables from `low` up to `high`, taken together, or where
-    `low` is -1 the matrix g of the bits.
+    All matrices have one extent. `bits`, uint64[matrices, extent, words], has matrices as bits, the
+    first column the lowest. `tables` are four times four arrays, for matrices of which most lines
+    are empty: `lines`, uint64[matrices, words], has a bit for each line, set if it has columns;
+    `ranks`, int32[matrices, words], says how many such lines come before those of each word, in all
+    matrices; `starts`, int32, where each of them begins in `items`, and where the last one ends;
+    `items`, int32, has the columns. A step (g, low, high) is matrix g of the tables from `low` up
+    to `high`, taken together, or where `low` is -1 the matrix g of the bits.
 
     `chains`, int32[chains, longest, 3], are steps to be multiplied; one with g = -1 ends its chain.
     `heads`, int32[heads, 5], has a first chain and one past the last, whose union is taken, and a
@@ -31,13 +33,15 @@ def reach(
     count of -1. Nothing grows with the number of ways in which a column is reached.
 
     >>> import numpy as np, tenfold as tn
-    >>> starts = np.array([[0, 1, 2, 3, 3]], np.int32)  # one matrix: from 0 to 1, to 2, to 3
+    >>> lines, ranks = np.array([[0b0111]], np.uint64), np.zeros((1, 1), np.int32)
+    >>> starts = np.arange(4, dtype=np.int32)  # one matrix: from 0 to 1, to 2, to 3
     >>> items = np.array([1, 2, 3], np.int32)
-    >>> none = np.zeros((1, 5), np.int32), np.zeros(1, np.int32)
+    >>> none = np.zeros((1, 1), np.uint64), ranks, starts, items
     >>> twice = np.array([[[0, 0, 1], [0, 0, 1]]], np.int32)
     >>> counts, columns = tn.reach(
     ...     twice, np.array([[0, 1, -1, 0, 0]], np.int32), np.array([[0, 0, 4]], np.int32),
-    ...     np.zeros((1, 4, 1), np.uint64), starts, items, *none, *none, *none, rows=4, room=8)
+    ...     np.zeros((1, 4, 1), np.uint64), lines, ranks, starts, items, *none, *none, *none,
+    ...     rows=4, room=8)
     >>> counts, columns
     (array([[1, 1, 0, 0]], dtype=int32), array([[2, 3, 0, 0, 0, 0, 0, 0]], dtype=int32))
     """
