@@ -17,11 +17,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tenfold.apps.prover import evaluation
+from tenfold.apps.prover import command, evaluation
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.evaluation import evaluate
 from tenfold.apps.prover.journal import Journal
 from tenfold.apps.prover.outcome import Outcome
+from tenfold.apps.prover.progress import Event
 from tenfold.apps.prover.report.ranks import KINDS, Rank
 from tenfold.apps.prover.report.summary import by_mode, by_relation, figures
 from tenfold.apps.prover.report.table import show
@@ -456,3 +457,17 @@ def test_a_limit_that_can_not_be_read(option: str, value: str) -> None:
     assert code == 2
     assert f"{option.removeprefix('--')} is" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (Event("searching", 0, 9, kept=True), "nothing is kept"),
+        (Event("searching", 3, 9, kept=True), "3 queries are kept"),
+        (Event("ranking", 0, 9, kept=True), "the closure is kept"),
+        (Event("ranking", 3, 9), "nothing is kept"),
+    ],
+)
+def test_what_is_said_to_be_kept(last: Event, said: str) -> None:
+    """A search has no closure."""
+    assert command._kept(last).startswith(said)

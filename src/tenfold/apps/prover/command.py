@@ -271,8 +271,8 @@ def _check_counts(settings: Settings, seeds: int, seed_test: int, resume: Path |
 
 
 def _kept(last: Event) -> str:
-    """What is left of an interrupted run."""
-    if not last.kept:
+    """What is left of an interrupted run: a search has no closure."""
+    if not last.kept or (last.stage == "searching" and not last.done):
         return "nothing is kept, the same command begins anew"
     if not last.done or last.stage == "checking":
         return "the closure is kept, the same command goes on from there"
