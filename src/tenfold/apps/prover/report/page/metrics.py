@@ -45,8 +45,21 @@ def interval_parts(run: Run) -> list[str]:
         ranges = [by_kind["realistic"] for by_kind in made[mode].values()]
         rows.append((mode, *("–" if r is None else f"{r[0]:.4f} to {r[1]:.4f}" for r in ranges)))
     said = f"{100 * made['confidence_level']:g} % intervals, {made['resamples']:,} resamples"
-    columns = [_MODE, *(Column(name, wide=i > 0) for i, name in enumerate(made["both"]))]
+    columns = [_MODE, *(Column(_head(name), wide=i > 0) for i, name in enumerate(made["both"]))]
     return [f"<h2>{said}</h2>", table(columns, rows)]
+
+
+def _head(name: str) -> str:
+    """The head of a figure's column, as other tables of the page have it.
+
+    >>> _head("mrr"), _head("hits@10"), _head("adjusted_mean_rank_index")
+    ('MRR', 'Hits@10', 'adjusted index')
+    """
+    if name == "mrr":
+        return "MRR"
+    if name.startswith("adjusted_"):
+        return name.replace("_mean_rank", "").replace("_", " ")
+    return name.replace("hits", "Hits").replace("_", " ")
 
 
 def seed_parts(spread: Mapping[str, Any] | None) -> list[str]:
