@@ -47,9 +47,10 @@ class BoundPlan:
         device = self._device = program.device
         self._program, self._lock = program, Lock()
         self.results = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
-        captured = [put(array, device) for array in captures]
+        captured: list[DeviceArray] = [put(array, device) for array in captures]
         self._kept = (*inputs, *captured)  # whose memory is read
-        self._places = [one.address for one in (*inputs, *captured, *self.results)]
+        every: list[DeviceInput | DeviceArray] = [*inputs, *captured, *self.results]
+        self._places = [one.address for one in every]
         self._room = program.new_room(())
         self._replay = program.replay_on(self._room, self._places)
         self._launches: list[Launchable] = []
