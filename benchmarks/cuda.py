@@ -249,7 +249,7 @@ def bodies(xp: Any, p: Any, v: Any) -> Any:
 def k_means(xp: Any, x: Any, c: Any) -> Any:
     d = (x * x).sum(-1)[:, None] - 2 * (x @ c.T) + (c * c).sum(-1)
     near = d.argmin(-1)
-    each = (near[:, None] == xp.arange(c.shape[0])).astype(xp.float32)
+    each = xp.astype(near[:, None] == xp.arange(c.shape[0]), xp.float32)
     return (each.T @ x) / (each.sum(0)[:, None] + np.float32(1e-6))
 
 
@@ -304,6 +304,10 @@ def in_torch(f: Function) -> Function:
         @staticmethod
         def arange(n: int) -> Any:
             return torch.arange(n, device="cuda")
+
+        @staticmethod
+        def astype(a: Any, dtype: Any) -> Any:
+            return a.to(dtype)
 
         @staticmethod
         def transpose(a: Any, axes: tuple[int, ...]) -> Any:
