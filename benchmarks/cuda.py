@@ -259,7 +259,7 @@ def block(xp: Any, x: Any, w: Any, u: Any, up: Any, down: Any) -> Any:
     q, k, v = (n[:, i * 768 : (i + 1) * 768].reshape(-1, 12, 64) for i in range(3))
     q, k, v = (xp.transpose(a, (1, 0, 2)) for a in (q, k, v))
     e = q @ xp.transpose(k, (0, 2, 1)) * np.float32(0.125)
-    e = xp.exp(e - e.max(-1, keepdims=True))
+    e = xp.exp(e - xp.max(e, axis=-1, keepdims=True))
     e = e / e.sum(-1, keepdims=True)
     x = x + xp.transpose(e @ v, (1, 0, 2)).reshape(-1, 768) @ u
     h = layernorm(xp, x) @ up
@@ -308,6 +308,10 @@ def in_torch(f: Function) -> Function:
         @staticmethod
         def astype(a: Any, dtype: Any) -> Any:
             return a.to(dtype)
+
+        @staticmethod
+        def max(a: Any, axis: int, keepdims: bool) -> Any:
+            return a.amax(axis, keepdims)
 
         @staticmethod
         def transpose(a: Any, axes: tuple[int, ...]) -> Any:
