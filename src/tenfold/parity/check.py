@@ -248,11 +248,11 @@ class _Check:
             return None
         plan, case = self.program.plan, Case(self.graph, tuple(self.arrays))
         backend = self.program.backend
-        multiplied = backend.capabilities(self.program.target).multiplied
-        whole = written_out(self.graph, multiplied)
+        capabilities = backend.capabilities(self.program.target)
+        whole = written_out(self.graph, capabilities)
         if plan.graph is not whole and plan.graph.digest != whole.digest:
             return Disagreement(EXPANSION, "the whole plan", "%", "it is of another graph", case)
-        found = misplaced(plan, multiplied)
+        found = misplaced(plan, capabilities)
         if found is None:
             return None
         node, number = found

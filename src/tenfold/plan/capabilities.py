@@ -41,8 +41,10 @@ class Capabilities:
     `scratch` says how many bytes of scratch memory one takes for inputs of these types, None where
     there is none for them, and `lacks` in words why not, or nothing. `words` says of one what a
     plan's reader should know, or nothing: which library carries it out. `multiplied` are dtypes
-    that its library multiplies matrices of as they are, of those that are else cast first. `tune`
-    gives a kernel the form that it likes, perhaps with scratch buffers at the end.
+    that its library multiplies matrices of as they are, of those that are else cast first. With
+    `row_blocks` work between two products is quicker some rows at a time, in a cache, than on all
+    rows at once. `tune` gives a kernel the form that it likes, perhaps with scratch buffers at the
+    end.
     """
 
     device: str = HOST
@@ -51,5 +53,6 @@ class Capabilities:
     scratch: Callable[[str, Types, Mapping[str, Any]], int | None] = _no_routine
     lacks: Callable[[str, Types], str] = _no_reason
     multiplied: frozenset[str] = frozenset()
+    row_blocks: bool = True
     words: Callable[[str, Types, Mapping[str, Any]], str] = _no_words
     tune: Callable[[Kernel], Kernel] = _as_it_is

@@ -42,3 +42,17 @@ def test_sorts_and_running_folds_are_done_there() -> None:
     made, program = alike(tn.trace(lines, x), [x])
     assert not program.plan.host_steps
     np.testing.assert_array_equal(made[0], np.sort(x, 0))
+
+
+def test_rows_between_products_are_worked_on_all_at_once() -> None:
+    """By blocks, as on the CPU, one would wait for the other."""
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        e = np.exp(q @ np.transpose(k, (0, 2, 1)))
+        return e / e.sum(axis=-1, keepdims=True) @ v
+
+    specs = [tn.spec((12, 1024, 64), "float32")] * 3
+    kinds = [s.kind for s in tn.jit(attention, backend="cuda", target="sm_90").plan(*specs).steps]
+    assert "loop" not in kinds
+    assert kinds.count("routine") == 2
+    assert "loop" in [s.kind for s in tn.jit(attention).plan(*specs).steps]

@@ -14,6 +14,7 @@ from tenfold.graph import Graph, Node, Parameter
 from tenfold.graph.op import Composition, Loop
 from tenfold.ops import TABLE
 from tenfold.plan import BranchStep, CopyStep, KernelStep, LoopStep, Plan, Step
+from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.passes.write_out import rerolled, write_out
 
 Array = np.ndarray[Any, Any]
@@ -121,7 +122,7 @@ def loop_of(node: Node) -> Loop:
     return lowering
 
 
-def misplaced(plan: Plan, multiplied: frozenset[str] = frozenset()) -> tuple[Node, int] | None:
+def misplaced(plan: Plan, capabilities: Capabilities) -> tuple[Node, int] | None:
     """A node, and which of its scopes the plan has something else for; None if all is well."""
     known: dict[str, Graph] = {}
     for one in plan.every:
@@ -131,17 +132,16 @@ def misplaced(plan: Plan, multiplied: frozenset[str] = frozenset()) -> tuple[Nod
             node = one.graph.nodes[step.node]
             for number, scope in enumerate(node.scopes):
                 if scope.digest not in known:
-                    known[scope.digest] = written_out(scope, multiplied)
+                    known[scope.digest] = written_out(scope, capabilities)
                 below = step.plans[number] if number < len(step.plans) else -1
                 if below < 0 or one.plans[below].graph.digest != known[scope.digest].digest:
                     return node, number
     return None
 
 
-def written_out(graph: Graph, multiplied: frozenset[str] = frozenset()) -> Graph:
-    """The graph that a plan of this graph carries out, by a backend that multiplies these dtypes as
-    they are."""
-    return write_out(graph, TABLE, multiplied)[0]
+def written_out(graph: Graph, capabilities: Capabilities) -> Graph:
+    """The graph that a backend's plan of this graph carries out."""
+    return write_out(graph, TABLE, capabilities)[0]
 
 
 def is_rewritten(graph: Graph) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tenfold.graph import Graph
 from tenfold.graph.op import Table
+from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.hoist import HoistedProduct, hoist
 from tenfold.plan.passes.lines import lay_lines
@@ -18,33 +19,39 @@ Found = tuple[FoundLoop | HoistedProduct | OverwrittenUpdates, ...]  # what was 
 Written = tuple[Graph, Found]
 
 
-def write_out(graph: Graph, table: Table, multiplied: frozenset[str] = frozenset()) -> Written:
-    """The graph that a plan of this graph carries out, and what was found in it, for a backend that
-    multiplies these dtypes as they are. Its scopes are still to be written out."""
+def write_out(graph: Graph, table: Table, capabilities: Capabilities) -> Written:
+    """The graph that a backend's plan of this graph carries out, and what was found in it. Its
+    scopes are still to be written out."""
     known = graph.__dict__.get("written_out")  # the planner asks, and who checks a plan
-    if known is None or known[0] is not table or known[1] != multiplied:
-        looped, found = rerolled(graph, table)
-        laid = lay(expand(looped, table), table, multiplied)
-        known = note(graph, table, multiplied, laid, found)
+    if known is None or known[0] is not table or known[1] != capabilities:
+        looped, found = rewritten(graph, table, capabilities)
+        laid = lay(expand(looped, table), table, capabilities.multiplied)
+        known = note(graph, table, capabilities, laid, found)
     return known[2], known[3]
 
 
+def rewritten(graph: Graph, table: Table, capabilities: Capabilities) -> Written:
+    """The graph as `rerolled` gives it, with rows in blocks where a backend gains from that."""
+    made, found = rerolled(graph, table)
+    return (block_rows(made, table) if capabilities.row_blocks else made), found
+
+
 def rerolled(graph: Graph, table: Table) -> Written:
-    """The graph with the loops that are found in it, without updates that are written over, with
-    products before loops, and with rows in blocks; and what was found."""
+    """The graph with the loops that are found in it, without updates that are written over, and
+    with products before loops; and what was found."""
     known = graph.__dict__.get("rerolled")  # whoever looks for a template asks, too
     if known is None or known[0] is not table:
         looped, loops = reroll(graph, table)
         needed, over = leave_out(looped, table)
         hoisted, products = hoist(needed, table)
         found: Found = (*loops, *over, *products)
-        known = graph.__dict__["rerolled"] = table, block_rows(hoisted, table), found
+        known = graph.__dict__["rerolled"] = table, hoisted, found
     return known[1], known[2]
 
 
-def note(graph: Graph, table: Table, multiplied: frozenset[str], made: Graph, found: Found) -> Any:
+def note(graph: Graph, table: Table, capabilities: Capabilities, made: Graph, found: Found) -> Any:
     """Note what a graph is, written out."""
-    known = graph.__dict__["written_out"] = table, multiplied, made, found
+    known = graph.__dict__["written_out"] = table, capabilities, made, found
     return known
 
 

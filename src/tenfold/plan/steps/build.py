@@ -79,9 +79,7 @@ def _written_out(graph: Graph, table: Table, templates: Templates) -> dict[str, 
             made[scope.digest] = opened[scope.digest]
         elif scope.digest not in opened:
             found = templates.find(scope)
-            written = write_out(
-                scope, table, templates.capabilities.multiplied
-            )  # which a template has noted
+            written = write_out(scope, table, templates.capabilities)  # a template has noted it
             opened[scope.digest] = found or written
             stack.append((scope, True))
             for node in reversed(written[0].nodes):

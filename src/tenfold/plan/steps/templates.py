@@ -23,7 +23,7 @@ from tenfold.plan.passes.hoist import may_hoist
 from tenfold.plan.passes.overwritten import may_leave_out
 from tenfold.plan.passes.reroll.reroll import repeats
 from tenfold.plan.passes.row_blocks import may_block
-from tenfold.plan.passes.write_out import Found, note, rerolled
+from tenfold.plan.passes.write_out import Found, note, rewritten
 from tenfold.plan.steps.outline import Outline
 from tenfold.plan.steps.structure import Structure, structure_of
 from tenfold.plan.steps.template import Template
@@ -60,7 +60,7 @@ class Templates:
         looped: Graph = graph
         loops: Found = ()
         if known.repeats(graph, self.table):
-            looped, loops = rerolled(graph, self.table)
+            looped, loops = rewritten(graph, self.table, self.capabilities)
             if looped is not graph:
                 structure = structure_of(looped, self.table)
                 known = self._seen(("rerolled", structure.key), looped)
@@ -68,7 +68,7 @@ class Templates:
                     return None
         found = known.at(looped, structure, loops, self)
         if found is not None:
-            note(graph, self.table, self.capabilities.multiplied, found.graph, loops)
+            note(graph, self.table, self.capabilities, found.graph, loops)
         return found
 
     def _seen(self, key: Any, graph: Graph) -> _Known | None:
