@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,17 @@ TARGETS = {HOST.cpu: HOST} | {
 }
 
 
+KIND = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
 runs = Runs()  # of programs on targets with fma: `conftest` does them again in C
 every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
+
+
+@cache
+def _image(text: str, names: tuple[str, ...], target: LLVMTarget) -> Any:
+    """Kernels of other sizes often have the very same text: it is compiled once."""
+    return load([assemble(text, target)], names)
 
 
 class Program:
@@ -44,6 +54,7 @@ class Program:
         strict: bool = False,
         schedule: Schedule | None = None,
         tuned: bool = True,
+        linked: bool = True,
     ) -> None:
         verify(kernel)
         if tuned:
@@ -55,12 +66,12 @@ class Program:
         self.call = SizedKernel(kernel) if schedule else generalise(kernel)
         code, self.compiled = prepare(self.call, target, strict, schedule)
         self.extent = self.compiled.extent(self.call)
-        self.text = module_text([code], target)
-        self.image = load([assemble(self.text, target)], [code.name])
-        kind = ctypes.CFUNCTYPE(
-            ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-        )
-        self.function = kind(self.image.address(code.name))
+        self.code, self.text = code, module_text([code], target)
+        if linked:
+            self.link(_image(self.text, (code.name,), target))
+
+    def link(self, image: Any) -> None:
+        self.function = KIND(image.address(self.code.name))
 
     def bind(
         self,
@@ -97,6 +108,16 @@ class Program:
         schedule = choose(self.kernel, self.target)
         extent = 1 if schedule.outer is None else self.kernel.axes[schedule.outer].extent
         return runs.do(Run(self.legal, schedule, extent, raw), arrays, call)
+
+
+def together(kernels: Iterable[Kernel], target: LLVMTarget = HOST) -> list[Program]:
+    """The programs of kernels, compiled as one module: each alone takes LLVM some 2 ms more."""
+    made = [Program(kernel, target, linked=False) for kernel in kernels]
+    codes = {program.code.name: program.code for program in made}
+    image = _image(module_text(list(codes.values()), target), tuple(codes), target)
+    for program in made:
+        program.link(image)
+    return made
 
 
 def fixed(kernel: Kernel, target: LLVMTarget = HOST) -> Program:

@@ -14,10 +14,10 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.llvm.target import LLVMTarget
-from tenfold.kernel import Builder
+from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
 from tenfold.types import DTYPES
-from tests.backends.cpu.running import TARGETS, Program, at, mapped, position
+from tests.backends.cpu.running import TARGETS, Program, at, mapped, position, together
 
 Array = np.ndarray[Any, Any]
 
@@ -162,13 +162,21 @@ def cases() -> list[tuple[str, str]]:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d[0] != "c"])
 def test_against_numpy(dtype: str, target: LLVMTarget) -> None:
-    for name in [n for n, d in cases() if d == dtype]:
-        if name == "nextafter" and dtype == "bf16":
-            continue
-        args = samples(dtype, ELEMENTWISE[name])
-        result = "bool" if name in COMPARISONS else "u8" if name == "popcount" else dtype
+    names = [n for n, d in cases() if d == dtype and (n, d) != ("nextafter", "bf16")]
+    given = [samples(dtype, ELEMENTWISE[name]) for name in names]
+    results = [
+        "bool" if name in COMPARISONS else "u8" if name == "popcount" else dtype for name in names
+    ]
+    programs = together(
+        (
+            mapped(name, dtype, result, len(args), args[0].shape)
+            for name, result, args in zip(names, results, given, strict=True)
+        ),
+        target,
+    )
+    for name, result, args, program in zip(names, results, given, programs, strict=True):
         out = np.zeros(args[0].shape, DTYPES[result])
-        Program(mapped(name, dtype, result, len(args), out.shape), target)(*args, out)
+        program(*args, out)
         with np.errstate(all="ignore"):
             want = expected(name, dtype, args)
             good = agree(name, dtype, out, want, args)
@@ -245,13 +253,18 @@ def test_casts(source: str, target: LLVMTarget) -> None:
         edges = [2.0**31, 2.0**32, 2.0**63, 2.0**64, -(2.0**31), -(2.0**63), 127.9, 255.9, -128.9]
         edges += [0.1, 1 / 3, 65519.99, 2049.0000001, 2.0**-24 * 1.5, 2.0**-25, 1.0009765]
         x = np.concatenate([x, np.array(edges).astype(x.dtype)])
-    for name, kind in DTYPES.items():
+
+    def cast(name: str) -> Kernel:
         b = Builder()
         i = b.axis(x.size)
         read, write = b.buffer(source, x.size), b.buffer(name, x.size, "write")
         b.store(write, i, b.cast(b.load(read, i), name))
+        return b.finish()
+
+    programs = together(map(cast, DTYPES), target)
+    for (name, kind), program in zip(DTYPES.items(), programs, strict=True):
         out = np.zeros(x.size, kind)
-        Program(b.finish(), target)(x, out)
+        program(x, out)
         with np.errstate(all="ignore"):
             real = x.real if source[0] == "c" and name[0] != "c" and name != "bool" else x
             if name[0] in "iu" and source[0] in "fbc" and source != "bool":

@@ -96,8 +96,8 @@ def of_both(outer: int, inner: int, packed: bool) -> Kernel:
     """The sum over two axes that are no single one, for a row in memory is longer than what is
     read of it; the inner axis is packed, or the outer one."""
     b = Builder()
-    step = (outer if packed else inner) + (inner if packed else outer) + 5
-    x, out = b.buffer("f32", step * max(outer, inner)), b.buffer("f32", 1, "write")
+    rows, step = (outer, inner + 5) if packed else (inner, outer + 5)
+    x, out = b.buffer("f32", rows * step), b.buffer("f32", 1, "write")
     (first, i), (second, j) = b.reduced(outer, 1, 0), b.reduced(inner, 1, 1)
     at = i * step + j if packed else j * step + i
     b.store(out, Index(), b.reduce("sum", [first, second], b.load(x, at)))
@@ -115,8 +115,7 @@ def test_a_sum_over_two_axes_keeps_lanes_to_the_end(
     x = random((kernel.buffers[0].size,), "f32", outer)
     out = np.full(1, 5, np.float32)
     Program(kernel, target)(x, out)
-    step = outer + inner + 5
-    rows = x.reshape(-1, step)[: outer if packed else inner, : inner if packed else outer]
+    rows = x.reshape(outer if packed else inner, -1)[:, :-5]
     if rows.shape[1] > FOLD.stretch:
         want = down(across_lanes(rows, FOLD), FOLD)
     else:

@@ -13,7 +13,7 @@ from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.ir.index import flat, strides, unflatten
 from tenfold.types import DTYPES
-from tests.backends.cpu.running import TARGETS, Program
+from tests.backends.cpu.running import TARGETS, together
 from tests.kernel.interpret import interpret
 
 Array = np.ndarray[Any, Any]
@@ -153,11 +153,13 @@ class Draw:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 @pytest.mark.parametrize("start", range(0, COUNT, 20))
 def test_random_kernels(start: int, target: LLVMTarget) -> None:
-    for seed in range(start, start + 20):
-        kernel, arrays = Draw(seed).kernel()
+    drawn = [Draw(seed).kernel() for seed in range(start, start + 20)]
+    programs = together([kernel for kernel, _ in drawn], target)
+    for seed, (kernel, arrays), program in zip(
+        range(start, start + 20), drawn, programs, strict=True
+    ):
         want, got = [a.copy() for a in arrays], [a.copy() for a in arrays]
         interpret(kernel, want)
-        program = Program(kernel, target)
         program(*got)
         for n, (a, e) in enumerate(zip(got, want, strict=True)):
             assert np.array_equal(a, e, equal_nan=a.dtype.kind == "f"), (
