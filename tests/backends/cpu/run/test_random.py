@@ -23,11 +23,11 @@ from tenfold.graph.check import check
 from tenfold.graph.text import parse
 from tenfold.ops import TABLE
 from tenfold.types import DTYPES
-from tests.backends.cpu.running import every_target
+from tests.backends.cpu.running import HOST, every_target
 
 
 @every_target
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_programs(target: LLVMTarget, seed: int) -> None:
     graph, arrays = draw_program(seed)
@@ -71,7 +71,8 @@ def test_programs_that_were_wrong(arguments: list[str], text: str, target: LLVMT
     for line, parameter in zip(arguments, graph.parameters, strict=True):
         raw = bytearray.fromhex(line.split(" 0x")[1])
         arrays.append(np.frombuffer(raw, parameter.type.dtype).reshape(parameter.type.shape))
-    assert compare(graph, arrays, target=target) is None
+    # What hangs on no level is tried for the machine's own: files, and strict mode.
+    assert compare(graph, arrays, 0 if target == HOST else 2, target) is None
 
 
 # Every process of the run runs this file again, and so has these in place of programs.

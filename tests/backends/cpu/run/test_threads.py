@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-SEEDS = int(os.environ.get("TENFOLD_HAMMER", "4"))
+SEEDS = int(os.environ.get("TENFOLD_HAMMER", "2"))
 
 SCRIPT = """
 import sys, threading
