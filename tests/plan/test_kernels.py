@@ -14,6 +14,7 @@ from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.plan import Plan
 from tenfold.plan.fusion import values
+from tenfold.plan.steps.plan import KernelStep
 from tenfold.plan.steps.slots import ALIGN
 from tenfold.reference import evaluate
 
@@ -367,6 +368,29 @@ def test_what_inner_axes_bring_is_not_computed_again_for_each_row() -> None:
     assert kinds(planned(lambda x, v: x + long(v), x, row))["kernel"] == 2
     assert kinds(planned(lambda x, v: x + long(v), x, column))["kernel"] == 1
     assert kinds(planned(lambda x, v: x + v * 2 - 1, x, row))["kernel"] == 1
+
+
+def test_what_shares_a_number_alone_keeps_its_rows() -> None:
+    """Square arrays that meet in a scalar: where one has its rows, the other has them, too."""
+
+    def both(s: Any, x: Any, y: Any) -> Any:
+        t = s * s + 1
+        return x / t, t, y[:, 1:] * t
+
+    def rows(s: Any, x: Any, y: Any) -> Any:
+        t = s * s + 1
+        return x / t, t, (y[:, 1:] * t).sum(1)
+
+    def columns(s: Any, x: Any, y: Any) -> Any:
+        t = s * s + 1
+        return x / t, t, (y[:, 1:] * t).sum(0)
+
+    for function, shared in ((both, {(40, 41), (1, 1)}), (rows, {(40, 41)}), (columns, {(1, 1)})):
+        plan = planned(function, some()[()], some(40, 40), some(40, 41))
+        (call,) = (plan.call(step) for step in plan.steps if isinstance(step, KernelStep))
+        loads = [i.index for i in call.fixed.instructions if i.op == "load" and i.index is not None]
+        x, y = (index for index in loads if len(index.axes()) == 2)
+        assert {tuple(sorted((x.stride(a), y.stride(a)))) for a in x.axes() & y.axes()} == shared
 
 
 def test_rows_are_read_at_positions_that_a_kernel_before_found() -> None:

@@ -213,7 +213,7 @@ class Union:
 
     def commit(self, time: float, number: int, streams: set[int]) -> tuple[Group, Place, bool]:
         """Merge: the group, the place of the new member, and whether the group is a new one."""
-        axes, access, rank = self.axes, self.access, self.rank
+        axes, access = self.axes, self.access
         for mine, other in self.rename.items():
             axes.join(other, mine)
         whole = [g for g, e in self.groups if e.aligned]
@@ -255,7 +255,7 @@ class Union:
             target.reductions.append(free)
             target.whole = target.whole or (not free and prod(access.reduced) > WHOLE)
         self.lessen(target)
-        space = tuple(self.spaced(dims, rank))
+        space = tuple(self.spaced(dims))
         if axes.size(space) >= axes.size(target.space):
             target.space = space
         return target, place, fresh
@@ -267,16 +267,14 @@ class Union:
         dims = [None if a is None else axes.find(a) for a in self.dims]
         idle = [a for a in map(axes.find, target.space) if a not in dims]
         extents = (*self.shape, *self.access.reduced)
-        found: list[int] = []
-        for axis, extent in zip(dims, extents, strict=True):
-            if axis is None:
-                axis = next((a for a in reversed(idle) if axes.extents[a] == extent), None)
-                if axis is None:
-                    axis = axes.new(extent)
-                else:
-                    idle.remove(axis)
-            found.append(axis)
-        return found
+        order = [t for t in self.ordered() if t is not None]
+        order[:0] = [t for t in range(len(dims)) if t not in order]
+        for at in reversed(order):  # from the innermost on: where extents are equal, rows stay rows
+            if dims[at] is None:
+                same = [a for a in idle if axes.extents[a] == extents[at]]
+                dims[at] = same[-1] if same else axes.new(extents[at])
+                idle = [a for a in idle if a != dims[at]]
+        return [axis for axis in dims if axis is not None]
 
     def lessen(self, target: Group) -> None:
         """Keep each set of axes of the reductions once."""
@@ -284,9 +282,13 @@ class Union:
             found = {tuple(sorted(self.axes.find(a) for a in s)) for s in target.reductions}
             target.reductions = list(found)
 
-    def spaced(self, dims: list[int], rank: int) -> list[int]:
-        """The axes of what is computed, in the order of the operand of a reduction."""
-        order: Sequence[int | None] = range(rank)
+    def ordered(self) -> Sequence[int | None]:
+        """The dimensions that are computed along, in the order of the operand of a reduction."""
         if self.access.reduced and self.access.patterns[0]:
-            order = self.access.patterns[0][0]
-        return [dims[t] for t in order if t is not None and self.axes.extents[dims[t]] != 1]
+            return self.access.patterns[0][0]
+        return range(self.rank)
+
+    def spaced(self, dims: list[int]) -> list[int]:
+        """Their axes."""
+        extents = self.axes.extents
+        return [dims[t] for t in self.ordered() if t is not None and extents[dims[t]] != 1]
