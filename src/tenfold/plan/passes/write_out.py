@@ -10,12 +10,14 @@ from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.hoist import HoistedProduct, hoist
 from tenfold.plan.passes.lines import lay_lines
+from tenfold.plan.passes.needless import NeedlessCarries, leave_out_carries
 from tenfold.plan.passes.overwritten import OverwrittenUpdates, leave_out
 from tenfold.plan.passes.products import lay_products, widen_products
 from tenfold.plan.passes.reroll.reroll import FoundLoop, reroll
 from tenfold.plan.passes.row_blocks import block_rows
 
-Found = tuple[FoundLoop | HoistedProduct | OverwrittenUpdates, ...]  # what was rewritten, in words
+# What was rewritten, in words.
+Found = tuple[FoundLoop | HoistedProduct | NeedlessCarries | OverwrittenUpdates, ...]
 Written = tuple[Graph, Found]
 
 
@@ -37,14 +39,15 @@ def rewritten(graph: Graph, table: Table, capabilities: Capabilities) -> Written
 
 
 def rerolled(graph: Graph, table: Table) -> Written:
-    """The graph with the loops that are found in it, without updates that are written over, and
-    with products before loops; and what was found."""
+    """The graph with the loops that are found in it, without updates that are written over nor
+    carries that nobody needs, and with products before loops; and what was found."""
     known = graph.__dict__.get("rerolled")  # whoever looks for a template asks, too
     if known is None or known[0] is not table:
         looped, loops = reroll(graph, table)
         needed, over = leave_out(looped, table)
-        hoisted, products = hoist(needed, table)
-        found: Found = (*loops, *over, *products)
+        lean, carries = leave_out_carries(needed, table)
+        hoisted, products = hoist(lean, table)
+        found: Found = (*loops, *over, *carries, *products)
         known = graph.__dict__["rerolled"] = table, hoisted, found
     return known[1], known[2]
 

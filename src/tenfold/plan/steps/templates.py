@@ -20,6 +20,7 @@ from tenfold.locks import Lock
 from tenfold.plan.capabilities import Capabilities
 from tenfold.plan.passes.expand import expand
 from tenfold.plan.passes.hoist import may_hoist
+from tenfold.plan.passes.needless import may_leave_out_carries
 from tenfold.plan.passes.overwritten import may_leave_out
 from tenfold.plan.passes.reroll.reroll import repeats
 from tenfold.plan.passes.row_blocks import may_block
@@ -117,11 +118,11 @@ class _Known:
         self._making = Lock()
 
     def repeats(self, graph: Graph, table: Table) -> bool:
-        """Whether graphs of this structure may have updates to be left out, loops to be found,
-        products to be hoisted or rows to be blocked."""
+        """Whether graphs of this structure may have updates or carries to be left out, loops to be
+        found, products to be hoisted or rows to be blocked."""
         if self._repeats is None:
             found = may_leave_out(graph, table) or repeats(graph, table)
-            found = found or may_hoist(graph, table)
+            found = found or may_hoist(graph, table) or may_leave_out_carries(graph, table)
             self._repeats = found or may_block(graph, table)
         return self._repeats
 
