@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from tenfold.backends.llvm.target import LLVMTarget, named, target_with
 from tenfold.graph.op import PRODUCT
 from tenfold.plan import KernelStep, RoutineStep
 from tenfold.types import DTYPES, SHORT, TensorType
-from tests.backends.cpu.running import every_target
+from tests.backends.cpu.running import TARGETS, every_target
 
 Array = np.ndarray[Any, Any]
 needed = pytest.mark.skipif(blas() is None, reason=str(why_not()))
@@ -62,10 +63,12 @@ class Product:
         same: bool,
         batch: tuple[int, ...] = (),
         way: str | None = None,
+        target: LLVMTarget | None = None,
     ) -> None:
         types = [TensorType(DTYPES[SHORT[x.dtype]], x.shape) for x in (a, b)]
         given = dict(zip(AXES, ((over[0],), (over[1],), batch, batch), strict=True))
-        way = way or product_way(types, given, host_target())
+        self.target = target or host_target()
+        way = way or product_way(types, given, self.target)
         tiles = product_tiles(types, given, same, way)
         self.arrays, self.count, self.params = (a, b), tiles.count, tiles.params
         self.name = product_name(way, SHORT[a.dtype])
@@ -73,7 +76,7 @@ class Product:
     def run(self, shape: tuple[int, ...], parts: Any = None) -> Array:
         """The product, whose tiles are done in these ranges, each in a thread of its own."""
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
-        call = kind(routine_image(self.name, host_target()).address(self.name))
+        call = kind(routine_image(self.name, self.target).address(self.name))
         a, b = self.arrays
         made = np.full(shape, np.nan, a.dtype)
         rows = (ctypes.c_void_p * 5)(a.ctypes.data, b.ctypes.data, made.ctypes.data)
@@ -96,12 +99,12 @@ def test_tiles_in_any_order_give_the_same_bits(form: str, dtype: str) -> None:
         a.imag, b.imag = drawn.standard_normal(left), drawn.standard_normal(right)
     b = a if same else b
     wanted = np.tensordot(a.astype("c16"), b.astype("c16"), ((over[0],), (over[1],)))
-    product = Product(a, b, over, same)
-    whole = product.run(wanted.shape)
+    tiles = Product(a, b, over, same)
+    whole = tiles.run(wanted.shape)
     np.testing.assert_allclose(whole, wanted, rtol=0, atol=1e-3 if dtype in ("f4", "c8") else 1e-10)
-    parts = [(t, t + 1) for t in range(product.count)]
+    parts = [(t, t + 1) for t in range(tiles.count)]
     random.Random(form).shuffle(parts)
-    assert product.run(wanted.shape, parts).tobytes() == whole.tobytes()
+    assert tiles.run(wanted.shape, parts).tobytes() == whole.tobytes()
     if same:
         np.testing.assert_array_equal(whole, whole.T)
 
@@ -131,10 +134,10 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
 def test_matrices_of_a_batch_are_shared_out() -> None:
     drawn = np.random.default_rng(1)
     a, b = drawn.standard_normal((70, 20, 33)), drawn.standard_normal((70, 33, 40))
-    product = Product(a, b, (2, 1), False, (0,))
-    assert 1 < product.count < 70
-    parts = [(t, t + 1) for t in range(product.count)]
-    np.testing.assert_allclose(product.run((70, 20, 40), parts[::-1]), a @ b, atol=1e-12)
+    tiles = Product(a, b, (2, 1), False, (0,))
+    assert 1 < tiles.count < 70
+    parts = [(t, t + 1) for t in range(tiles.count)]
+    np.testing.assert_allclose(tiles.run((70, 20, 40), parts[::-1]), a @ b, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -151,20 +154,70 @@ def test_the_number_of_tiles_grows_slowly_with_the_work(way: str, wanted: list[i
     assert counts == wanted
 
 
+def placed(a: Array, before: int) -> Array:
+    """A copy that begins so many bytes behind a line of the cache, among NaN."""
+    room = np.full(a.nbytes + 256, 255, np.uint8)
+    first = -room.ctypes.data % 64 + 64 + before
+    copy = room[first : first + a.nbytes].view(a.dtype).reshape(a.shape)
+    copy[...] = a
+    return copy
+
+
+@needed
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_with_vectors_have_the_same_bits_wherever_a_matrix_lies(dtype: str) -> None:
+    """And on every level that has code of our own for them."""
+    drawn = np.random.default_rng(6)
+    targets = [t for t in TARGETS.values() if t.cpu >= "x86-64-v3"] or [host_target()]
+    for m, n in ((1, 40), (7, 129), (9, 1037), (6, 5003), (530, 70)):
+        a, x, y = (drawn.standard_normal(s).astype(dtype) for s in ((m, n), n, m))
+        for vector, over in ((x, (1, 0)), (y, (0, 0))):
+            found = set()
+            for target, before in product(targets, (0, a.itemsize, 16, 40, 64 - a.itemsize)):
+                made = Product(placed(a, before), vector, over, False, target=target)
+                made_one = made.run((m if over[0] else n,))
+                found.add(made_one.tobytes())
+            wanted = np.tensordot(a.astype("f8"), vector.astype("f8"), (over[:1], (0,)))
+            np.testing.assert_allclose(made_one, wanted, atol=1e-3 if dtype == "f4" else 1e-11)
+            assert len(found) == 1
+
+
+@needed
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_few_columns_have_the_same_bits_however_operands_lie(dtype: str) -> None:
+    """And on every level that multiplies them by panels, whatever the rows."""
+    drawn = np.random.default_rng(7)
+    targets = [t for t in TARGETS.values() if t.cpu >= "x86-64-v3"] or [host_target()]
+    for terms, n in ((1, 3), (40, 1), (515, 4), (1100, 3), (300, 8 if dtype == "f4" else 2)):
+        a = drawn.standard_normal((30, terms)).astype(dtype)
+        b = drawn.standard_normal((terms, n)).astype(dtype)
+        whole = None
+        for m, left, right, target in product((30, 1, 5, 13), (1, 0), (0, 1), targets):
+            x, y = a[:m] if left else a[:m].T, b.T if right else b
+            x, y = placed(np.ascontiguousarray(x), 16), placed(np.ascontiguousarray(y), 16)
+            made = Product(x, y, (left, right), False, way=PANEL_PRODUCT, target=target)
+            made_one = made.run((m, n))
+            whole = made_one if whole is None else whole
+            np.testing.assert_array_equal(made_one, whole[:m])
+        right_one = a.astype("f8") @ b.astype("f8")
+        np.testing.assert_allclose(whole, right_one, atol=1e-4 if dtype == "f4" else 1e-12)
+
+
 @needed
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
 def test_panels_give_bits_that_hang_on_the_number_of_terms(
     dtype: str, turned: tuple[bool, bool]
 ) -> None:
-    """However many rows and columns there are: a part of a product is the product of the parts."""
+    """However many rows and columns there are: a part of a product is the product of the parts.
+    Few columns are added up otherwise."""
     drawn = np.random.default_rng(5)
     over = (0 if turned[0] else 1, 1 if turned[1] else 0)
     for terms in (3, 40, 515, 1100):
         a = drawn.standard_normal((20, terms)).astype(dtype)
         b = drawn.standard_normal((terms, 150)).astype(dtype)
         whole = None
-        for m, n in ((20, 150), (2, 150), (5, 64), (7, 47), (8, 70), (13, 3), (19, 5), (20, 9)):
+        for m, n in ((20, 150), (2, 150), (5, 64), (7, 47), (8, 70), (13, 9), (20, 9)):
             left, right = a[:m], b[:, :n]
             left = np.ascontiguousarray(left.T if turned[0] else left)
             right = np.ascontiguousarray(right.T if turned[1] else right)
@@ -212,7 +265,7 @@ def test_large_products_of_integers_are_by_panels_and_wrap(dtype: str, target: L
     def drawn(*shape: int) -> Array:
         return source.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
-    def product(a: Any, b: Any) -> Any:
+    def times(a: Any, b: Any) -> Any:
         return a @ b
 
     def turned(a: Any, b: Any) -> Any:
@@ -220,10 +273,10 @@ def test_large_products_of_integers_are_by_panels_and_wrap(dtype: str, target: L
 
     a, shared = drawn(70, 600), drawn(5, 80, 70)
     cases = [
-        (product, drawn(65, 600), drawn(600, 67)),  # two runs of terms, tails both ways
-        (product, drawn(7, 500), drawn(500, 100)),
+        (times, drawn(65, 600), drawn(600, 67)),  # two runs of terms, tails both ways
+        (times, drawn(7, 500), drawn(500, 100)),
         (turned, drawn(90, 80), drawn(77, 90)),
-        (product, shared, drawn(5, 70, 80)),
+        (times, shared, drawn(5, 70, 80)),
         (lambda a, b: a @ a.T + b, a, drawn(70, 70)),  # with itself
     ]
     for function, x, y in cases:

@@ -14,6 +14,8 @@ A product of a matrix with itself transposed is done below the diagonal, then co
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
 from tenfold.backends.cpu.library.product import (
     NARROW_PRODUCT,
@@ -22,15 +24,19 @@ from tenfold.backends.cpu.library.product import (
     product_name,
 )
 from tenfold.backends.cpu.library.product.narrow import narrow_panels
+from tenfold.backends.cpu.library.product.pairs import few_columns, pairs
 from tenfold.backends.cpu.library.product.panels import panels
 from tenfold.backends.cpu.library.product.tiles import (
     SYMMETRIC,
     VECTOR_MATRIX,
     WIDEST,
 )
+from tenfold.backends.cpu.library.product.vectors import has_vectors, vectors
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.ops.algebra.products import WHOLE
+
+Addition = Callable[[str, str, str], str]  # of a count and two vectors, to the second
 
 _LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 _SIZES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
@@ -63,16 +69,23 @@ def product_text(way: str, dtype: str, target: LLVMTarget) -> str:
     if way == NARROW_PRODUCT or dtype in WHOLE:
         left, _, right = dtype.partition("x")
         own, more = narrow_panels(left, right, target) if right else panels(dtype, target)
-        body = own + _matrices(_PANELS_CALL) + _tile(_OF_WHOLE_PRODUCT) + _entry(name, "")
+        body = own + _matrices(_panels_call()) + _tile(_OF_WHOLE_PRODUCT) + _entry(name, "")
         return join([Fragment(tuple(dict.fromkeys((*needs, *more))), body)])
     letter, one, zero, body = _factors(dtype)
     if way == VECTOR_PRODUCT:
-        body += _vector(letter, one, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
-        return join([BLAS, Fragment(needs, body + _entry(name, _in_parts(letter, one)))])
+        call, add = _library_vector(letter, one)
+        if has_vectors(dtype, target):
+            own, more = vectors(dtype, target)
+            body, needs, call, add = body + own, (*needs, *more), _OWN_VECTOR, _own_addition
+        body += _vector(call, add, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
+        return join(
+            [BLAS, Fragment(tuple(dict.fromkeys(needs)), body + _entry(name, _in_parts(add)))]
+        )
     call = _library_call(letter, one, zero)
     if way == PANEL_PRODUCT:
-        own, more = panels(dtype, target)
-        body, needs, call = body + own, (*needs, *more), _PANELS_CALL
+        for own, more in (panels(dtype, target), pairs(dtype, target)):
+            body, needs = body + own, (*needs, *more)
+        call = _panels_call(few_columns(dtype))
     body += _matrices(call) + _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero)
     body += _tile(_OF_PRODUCT) + _entry(name, "")
     return join([BLAS, Fragment(tuple(dict.fromkeys(needs)), body)])
@@ -129,11 +142,15 @@ def _library_call(letter: str, one: str, zero: str) -> str:
 """
 
 
-_PANELS_CALL = """  %a.turned = icmp ne i64 %left, 0
+def _panels_call(few: int = 0) -> str:
+    """A call of panels; of pairs of terms where the whole product has but a `few` columns."""
+    return f"""  %a.turned = icmp ne i64 %left, 0
   %b.turned = icmp ne i64 %right, 0
   %a.down = select i1 %a.turned, i64 1, i64 %lda
   %a.on = select i1 %a.turned, i64 %lda, i64 1
-  call void @tn_multiply(ptr %pa, i64 %a.down, i64 %a.on, ptr %pb, i64 %ldb, i1 %b.turned,
+  %few = icmp ule i64 %n, {few}
+  %multiply = select i1 %few, ptr @{"tn_pairs" if few else "tn_multiply"}, ptr @tn_multiply
+  call void %multiply(ptr %pa, i64 %a.down, i64 %a.on, ptr %pb, i64 %ldb, i1 %b.turned,
     ptr %pc, i64 %n, i64 %high, i64 %wide, i64 %k)
 """
 
@@ -188,7 +205,40 @@ def _operands(*names: str) -> str:
     )
 
 
-def _vector(letter: str, one: str, size: int) -> str:
+def _library_vector(letter: str, one: str) -> tuple[str, Addition]:
+    """Calls of the library: of a run of terms, and one that adds vectors."""
+
+    def add(count: str, x: str, y: str) -> str:
+        return f"  call void @tn_{letter}axpy(i64 {count}, {one}, ptr {x}, i64 1, ptr {y}, i64 1)\n"
+
+    return (
+        "  %turned = sub i64 1, %first\n"
+        + _trans("t", "%turned")
+        + f"""  %down = select i1 %plain, i64 %high, i64 %terms
+  %across = select i1 %plain, i64 %terms, i64 %high
+  call void @tn_{letter}gemv(i32 {ROW_MAJOR}, i32 %t, i64 %down, i64 %across, {one},
+    ptr %a.now, i64 %ld, ptr %x.now, i64 1, {one}, ptr %to, i64 1)
+""",
+        add,
+    )
+
+
+_OWN_VECTOR = """  br i1 %plain, label %along, label %across
+along:
+  call void @tn_along(ptr %a.now, i64 %ld, ptr %x.now, ptr %to, i64 %high, i64 %terms)
+  br label %added
+across:
+  call void @tn_across(ptr %a.now, i64 %ld, ptr %x.now, ptr %to, i64 %high, i64 %terms)
+  br label %added
+added:
+"""
+
+
+def _own_addition(count: str, x: str, y: str) -> str:
+    return f"  call void @tn_add(ptr {x}, ptr {y}, i64 {count})\n"
+
+
+def _vector(call: str, add: Addition, size: int) -> str:
     """A tile of a matrix, which is the operand `%which`, times a vector: the result's axis is
     that of the matrix's rows where `first` is 1, else that of its columns. It is added up in runs,
     each from nothing: those after the first beside the result. Of several parts of what is added
@@ -219,8 +269,6 @@ def _vector(letter: str, one: str, size: int) -> str:
         + """  %leads = icmp eq i64 %part, 0
   %y = select i1 %leads, ptr %result, ptr %own
 """
-        + "  %turned = sub i64 1, %first\n"
-        + _trans("t", "%turned")
         + """  %bytes = mul i64 %high, %size
   %plain = icmp ne i64 %first, 0
   br label %run
@@ -232,15 +280,11 @@ run:
         + _least("terms", "%runs", "%k.end", "%k.now")
         + _moved("a.now", "%a.first", ("%k.now", "%step"))
         + _moved("x.now", "%x", ("%k.now", "%size"))
-        + f"""  %down = select i1 %plain, i64 %high, i64 %terms
-  %across = select i1 %plain, i64 %terms, i64 %high
-  call void @tn_{letter}gemv(i32 {ROW_MAJOR}, i32 %t, i64 %down, i64 %across, {one},
-    ptr %a.now, i64 %ld, ptr %x.now, i64 1, {one}, ptr %to, i64 1)
-  %begun = icmp eq i64 %k.now, %begin
+        + call
+        + f"""  %begun = icmp eq i64 %k.now, %begin
   br i1 %begun, label %on, label %add
 add:
-  call void @tn_{letter}axpy(i64 %high, {one}, ptr %beside, i64 1, ptr %y, i64 1)
-  br label %on
+{add("%high", "%beside", "%y")}  br label %on
 on:
   %k.next = add i64 %k.now, %runs
   %more = icmp ult i64 %k.next, %k.end
@@ -408,7 +452,7 @@ whole:
 """
 
 
-def _in_parts(letter: str, one: str) -> str:
+def _in_parts(add: Addition) -> str:
     """What is added up to few columns, in parts: their sums are added in order."""
     return (
         _words(*_OF_VECTOR)
@@ -428,8 +472,7 @@ add:
   %p = phi i64 [ 0, %divide ], [ %p.next, %add ]
   %from.by = mul i64 %p, %line
   %from = getelementptr i8, ptr %sums, i64 %from.by
-  call void @tn_{letter}axpy(i64 %m, {one}, ptr %from, i64 1, ptr %c, i64 1)
-  %p.next = add i64 %p, 1
+{add("%m", "%from", "%c")}  %p.next = add i64 %p, 1
   %more = icmp ult i64 %p.next, %others
   br i1 %more, label %add, label %end
 end:
