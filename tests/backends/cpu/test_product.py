@@ -14,7 +14,12 @@ import pytest
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.library.blas import blas, why_not
-from tenfold.backends.cpu.library.product import PANEL_PRODUCT, VECTOR_PRODUCT, product_name
+from tenfold.backends.cpu.library.product import (
+    PAIR_PRODUCT,
+    PANEL_PRODUCT,
+    VECTOR_PRODUCT,
+    product_name,
+)
 from tenfold.backends.cpu.library.product.tiles import product_tiles, product_way
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.kernels import routine_image
@@ -185,7 +190,7 @@ def test_products_with_vectors_have_the_same_bits_wherever_a_matrix_lies(dtype: 
 @needed
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_few_columns_have_the_same_bits_however_operands_lie(dtype: str) -> None:
-    """And on every level that multiplies them by panels, whatever the rows."""
+    """And on every level that multiplies them by pairs of terms, however many rows there are."""
     drawn = np.random.default_rng(7)
     targets = [t for t in TARGETS.values() if t.cpu >= "x86-64-v3"] or [host_target()]
     for terms, n in ((1, 3), (40, 1), (515, 4), (1100, 3), (300, 8 if dtype == "f4" else 2)):
@@ -195,7 +200,7 @@ def test_few_columns_have_the_same_bits_however_operands_lie(dtype: str) -> None
         for m, left, right, target in product((30, 1, 5, 13), (1, 0), (0, 1), targets):
             x, y = a[:m] if left else a[:m].T, b.T if right else b
             x, y = placed(np.ascontiguousarray(x), 16), placed(np.ascontiguousarray(y), 16)
-            made = Product(x, y, (left, right), False, way=PANEL_PRODUCT, target=target)
+            made = Product(x, y, (left, right), False, way=PAIR_PRODUCT, target=target)
             made_one = made.run((m, n))
             whole = made_one if whole is None else whole
             np.testing.assert_array_equal(made_one, whole[:m])
@@ -209,15 +214,14 @@ def test_few_columns_have_the_same_bits_however_operands_lie(dtype: str) -> None
 def test_panels_give_bits_that_hang_on_the_number_of_terms(
     dtype: str, turned: tuple[bool, bool]
 ) -> None:
-    """However many rows and columns there are: a part of a product is the product of the parts.
-    Few columns are added up otherwise."""
+    """However many rows and columns there are: a part of a product is the product of the parts."""
     drawn = np.random.default_rng(5)
     over = (0 if turned[0] else 1, 1 if turned[1] else 0)
     for terms in (3, 40, 515, 1100):
         a = drawn.standard_normal((20, terms)).astype(dtype)
         b = drawn.standard_normal((terms, 150)).astype(dtype)
         whole = None
-        for m, n in ((20, 150), (2, 150), (5, 64), (7, 47), (8, 70), (13, 9), (20, 9)):
+        for m, n in ((20, 150), (2, 150), (5, 64), (7, 47), (8, 70), (13, 3), (19, 5), (20, 9)):
             left, right = a[:m], b[:, :n]
             left = np.ascontiguousarray(left.T if turned[0] else left)
             right = np.ascontiguousarray(right.T if turned[1] else right)
@@ -248,8 +252,11 @@ def test_which_way_a_product_goes(level: str) -> None:
         return product_way(types, given, named(level, target_with(LINUX, ())))
 
     large = PANEL_PRODUCT if level == "x86-64-v4" else PRODUCT
-    few = PRODUCT if level == "x86-64" else PANEL_PRODUCT
-    assert way(500, 500, 500) == way(17, 500, 33, "f64") == large
+    few, pairs = (PRODUCT if level == "x86-64" else w for w in (PANEL_PRODUCT, PAIR_PRODUCT))
+    assert way(500, 500, 500) == way(17, 70_000, 33, "f64") == large
+    assert way(17, 500, 33, "f64") == way(300, 300, 300) == few
+    assert way(500, 500, 8) == way(500, 50, 4, "f64") == way(40, 50, 2, batch=3) == pairs
+    assert way(500, 500, 9) == way(500, 50, 5, "f64") == few
     assert way(16, 500, 500) == way(500, 500, 32, "f64") == way(8, 500, 500, batch=3) == few
     assert way(16, 500, 500, "c64") == way(500, 500, 500, "c128") == PRODUCT
     assert way(1, 500, 500) == way(500, 500, 1, "c64") == VECTOR_PRODUCT

@@ -3,13 +3,13 @@ is wanted by whoever compiles it."""
 
 from tenfold.graph.op import PRODUCT
 
-# The functions that carry one out: all matrices by the library, by panels, by panels of narrow
-# integers, and one with a vector. A function has little text where the library works, and takes
-# little time to compile.
-PANEL_PRODUCT, NARROW_PRODUCT, VECTOR_PRODUCT = (
-    f"{way}_{PRODUCT}" for way in ("panel", "narrow", "vector")
+# The functions that carry one out: all matrices by the library, by panels, by pairs of terms, by
+# panels of narrow integers, and one with a vector. A function has little text where the library
+# works, and takes little time to compile.
+PANEL_PRODUCT, PAIR_PRODUCT, NARROW_PRODUCT, VECTOR_PRODUCT = (
+    f"{way}_{PRODUCT}" for way in ("panel", "pair", "narrow", "vector")
 )
-PRODUCTS = PRODUCT, PANEL_PRODUCT, NARROW_PRODUCT, VECTOR_PRODUCT
+PRODUCTS = PRODUCT, PANEL_PRODUCT, PAIR_PRODUCT, NARROW_PRODUCT, VECTOR_PRODUCT
 
 
 def product_name(way: str, *dtypes: str) -> str:

@@ -1,9 +1,9 @@
 """Products by few columns, at most as many as half of 64 bytes hold: two terms in a vector.
 
-    void tn_pairs(ptr a, i64 down, i64 on, ptr b, i64 pitch, i1 turned, ptr c, i64 line,
-                  i64 rows, i64 columns, i64 terms)
+    void tn_multiply(ptr a, i64 down, i64 on, ptr b, i64 pitch, i1 turned, ptr c, i64 line,
+                     i64 rows, i64 columns, i64 terms)
 
-is called as `tn_multiply` is. A vector of the panel has a pair of terms of each column side by
+is called as that of `panels` is. A vector of the panel has a pair of terms of each column side by
 side, and is multiplied by the same pair of a row in all its lanes: so a whole vector is at work
 where there are columns for half of one. Of a run the even terms are added one after the other, and
 so the odd ones, then the two sums. Vectors are of 64 bytes whatever the level, which gives the same
@@ -20,27 +20,21 @@ from tenfold.backends.cpu.library.product.panels import FAST, TERMS
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import COMPUTE, Writer, vector
-from tenfold.types import DTYPES
 
 _BYTES = 64
-_FLAT = 4  # rows of a tile where few are left
-
-
-def few_columns(dtype: str) -> int:
-    """Columns up to which there are such products of a dtype."""
-    return _BYTES // DTYPES[dtype].itemsize // 2
+_TILES = "tn_near", "tn_apart"  # of rows whose terms follow each other, or do not
 
 
 def pairs(dtype: str, target: LLVMTarget) -> tuple[str, tuple[str, ...]]:
     """The function and those that it calls, and what they declare."""
     w, element = Writer(target), COMPUTE[dtype]
-    kinds = [(rows, apart) for rows in (_tall(target), _FLAT) for apart in (False, True)]
-    text = "".join(_Tile(element, w).text(*kind) for kind in kinds)
+    text = "".join(_Tile(element, w).text(apart) for apart in (False, True))
     text += _Packing(element, w).text() + _Product(element, w).text()
     return text, tuple(sorted(w.declared))
 
 
-def _tall(target: LLVMTarget) -> int:
+def rows_of(target: LLVMTarget) -> int:
+    """Rows of a tile: a row's sums are a vector of 64 bytes, and all lie in registers."""
     return 12 if target.masked else 6
 
 
@@ -62,11 +56,11 @@ class _Pairs(Lanes):
 
 
 class _Tile(_Pairs):
-    def text(self, rows: int, apart: bool) -> str:
+    def text(self, apart: bool) -> str:
         """A function that adds a run of terms to some rows. The terms of a row follow each other,
         or lie %on `apart`. There are %valid rows: the last one stands for those that are missing,
         and is stored again."""
-        w, ty, few = self.w, self.type, self.each_column
+        w, ty, few, rows = self.w, self.type, self.each_column, rows_of(self.w.target)
         w.block = "entry"
         last = self.less("%valid", "1")
         numbers = [self.least(str(r), last) for r in range(rows)]
@@ -96,15 +90,16 @@ class _Tile(_Pairs):
         old = [few.read(at, there) for at in targets]
         new = [self.folded(x) for _, x in sums]
         made = [w.op(f"fadd {few.type} {x}, {y}") for x, y in zip(old, new, strict=True)]
-        with when(w, w.op(f"icmp eq i64 %columns, {self.half}")):
-            for at, x in zip(targets, made, strict=True):
-                masks.store(w, at, self.element, x, None, self.half)
-            w.put("ret void")
-            w.label(w.fresh("unreached"))
+        if w.target.moves:  # AVX's masked stores take long
+            with when(w, w.op(f"icmp eq i64 %columns, {self.half}")):
+                for at, x in zip(targets, made, strict=True):
+                    masks.store(w, at, self.element, x, None, self.half)
+                w.put("ret void")
+                w.label(w.fresh("unreached"))
         for at, x in zip(targets, made, strict=True):
             masks.store(w, at, self.element, x, live, self.half)
         return f"""
-define internal void @{_tile(rows, apart)}(
+define internal void @{_TILES[apart]}(
   ptr noalias %a, i64 %down, i64 %on, i64 %valid, ptr noalias %b, i64 %count, ptr noalias %c,
   i64 %columns, i1 %first) {FAST} {{
 entry:
@@ -207,7 +202,7 @@ class _Product(_Pairs):
         parts = w.op(f"udiv i64 {self.total('%terms', str(TERMS - 1))}, {TERMS}")
         run = w.op(f"udiv i64 {self.total('%terms', parts, '-1')}, {parts}")
         near = w.op("icmp eq i64 %on, 1")
-        tall = _tall(w.target)
+        tile = w.select(near, "ptr", *(f"@{name}" for name in _TILES))
         with each(w, "0", "%terms", run) as term:
             first = w.op(f"icmp eq i64 {term}, 0")
             count = self.least(run, self.less("%terms", term))
@@ -218,30 +213,19 @@ class _Product(_Pairs):
                 f"i64 %columns, i64 {count})"
             )
             left = self.at("%a", self.times(term, "%on"))
-            with each(w, "0", "%rows", "%high") as row:
-                valid = self.less("%rows", row)
-                flat = w.op(f"icmp ule i64 {valid}, {_FLAT}")
-                w.put(f"%high = select i1 {flat}, i64 {_FLAT}, i64 {tall}")
+            with each(w, "0", "%rows", rows_of(w.target)) as row:
                 at = self.at(left, self.times(row, "%down"))
                 to = self.at("%c", self.times(row, "%columns"))
-                fewer, more = (
-                    w.select(near, "ptr", f"@{_tile(n, False)}", f"@{_tile(n, True)}")
-                    for n in (_FLAT, tall)
-                )
                 w.put(
-                    f"call void {w.select(flat, 'ptr', fewer, more)}(ptr {at}, i64 %down, "
-                    f"i64 %on, i64 {valid}, ptr {panel}, i64 {count}, ptr {to}, i64 %columns, "
-                    f"i1 {first})"
+                    f"call void {tile}(ptr {at}, i64 %down, i64 %on, "
+                    f"i64 {self.less('%rows', row)}, ptr {panel}, i64 {count}, ptr {to}, "
+                    f"i64 %columns, i1 {first})"
                 )
         return f"""
-define internal void @tn_pairs(
+define internal void @tn_multiply(
   ptr %a, i64 %down, i64 %on, ptr %b, i64 %pitch, i1 %turned, ptr %c, i64 %line,
   i64 %rows, i64 %columns, i64 %terms) noinline nounwind {{
 entry:
 {w.taken()}  ret void
 }}
 """
-
-
-def _tile(rows: int, apart: bool) -> str:
-    return f"tn_pairs_{rows}_{'apart' if apart else 'near'}"

@@ -1,6 +1,6 @@
 """The functions that carry out tiles of products, as LLVM IR: for each dtype one of matrices by the
-library, one by panels, and one of a matrix with a vector; of integers that by panels alone, of
-narrow ones for each pair of dtypes.
+library, one by panels, one by pairs of terms, and one of a matrix with a vector; of integers that
+by panels alone, of narrow ones for each pair of dtypes.
 
     i32 tn_product_f32(ptr buffers, ptr params, i64 low, i64 high)
 
@@ -19,12 +19,13 @@ from collections.abc import Callable
 from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
 from tenfold.backends.cpu.library.product import (
     NARROW_PRODUCT,
+    PAIR_PRODUCT,
     PANEL_PRODUCT,
     VECTOR_PRODUCT,
     product_name,
 )
 from tenfold.backends.cpu.library.product.narrow import narrow_panels
-from tenfold.backends.cpu.library.product.pairs import few_columns, pairs
+from tenfold.backends.cpu.library.product.pairs import pairs
 from tenfold.backends.cpu.library.product.panels import panels
 from tenfold.backends.cpu.library.product.tiles import (
     SYMMETRIC,
@@ -69,7 +70,7 @@ def product_text(way: str, dtype: str, target: LLVMTarget) -> str:
     if way == NARROW_PRODUCT or dtype in WHOLE:
         left, _, right = dtype.partition("x")
         own, more = narrow_panels(left, right, target) if right else panels(dtype, target)
-        body = own + _matrices(_panels_call()) + _tile(_OF_WHOLE_PRODUCT) + _entry(name, "")
+        body = own + _matrices(_PANELS_CALL) + _tile(_OF_WHOLE_PRODUCT) + _entry(name, "")
         return join([Fragment(tuple(dict.fromkeys((*needs, *more))), body)])
     letter, one, zero, body = _factors(dtype)
     if way == VECTOR_PRODUCT:
@@ -82,10 +83,9 @@ def product_text(way: str, dtype: str, target: LLVMTarget) -> str:
             [BLAS, Fragment(tuple(dict.fromkeys(needs)), body + _entry(name, _in_parts(add)))]
         )
     call = _library_call(letter, one, zero)
-    if way == PANEL_PRODUCT:
-        for own, more in (panels(dtype, target), pairs(dtype, target)):
-            body, needs = body + own, (*needs, *more)
-        call = _panels_call(few_columns(dtype))
+    if way in (PANEL_PRODUCT, PAIR_PRODUCT):
+        own, more = (panels if way == PANEL_PRODUCT else pairs)(dtype, target)
+        body, needs, call = body + own, (*needs, *more), _PANELS_CALL
     body += _matrices(call) + _mirror(8 * _SIZES[dtype]) + _symmetric(letter, one, zero)
     body += _tile(_OF_PRODUCT) + _entry(name, "")
     return join([BLAS, Fragment(tuple(dict.fromkeys(needs)), body)])
@@ -142,15 +142,11 @@ def _library_call(letter: str, one: str, zero: str) -> str:
 """
 
 
-def _panels_call(few: int = 0) -> str:
-    """A call of panels; of pairs of terms where the whole product has but a `few` columns."""
-    return f"""  %a.turned = icmp ne i64 %left, 0
+_PANELS_CALL = """  %a.turned = icmp ne i64 %left, 0
   %b.turned = icmp ne i64 %right, 0
   %a.down = select i1 %a.turned, i64 1, i64 %lda
   %a.on = select i1 %a.turned, i64 %lda, i64 1
-  %few = icmp ule i64 %n, {few}
-  %multiply = select i1 %few, ptr @{"tn_pairs" if few else "tn_multiply"}, ptr @tn_multiply
-  call void %multiply(ptr %pa, i64 %a.down, i64 %a.on, ptr %pb, i64 %ldb, i1 %b.turned,
+  call void @tn_multiply(ptr %pa, i64 %a.down, i64 %a.on, ptr %pb, i64 %ldb, i1 %b.turned,
     ptr %pc, i64 %n, i64 %high, i64 %wide, i64 %k)
 """
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from tenfold.backends.cpu.library.product import (
     NARROW_PRODUCT,
+    PAIR_PRODUCT,
     PANEL_PRODUCT,
     VECTOR_PRODUCT,
     product_name,
@@ -42,6 +43,8 @@ _PANEL_CUT, _MOST = 22, 64  # by panels: a tile has 2**22 multiplications, where
 _PANEL = 64  # columns of a tile are a multiple of this
 _TALL, _FLAT = 512, 256  # rows of a tile: at most, and at least where they are cut for threads
 _FEW_ROWS, _FEW_COLUMNS = 16, 32  # with AVX2: up to these panels multiply
+_LITTLE = 1 << 25  # multiplications up to which they do, whatever the shape
+_PAIRS = 32  # bytes of a row of the result: up to these terms go in pairs
 _ENOUGH = 16  # tiles, for which rows are cut
 _WHOLE = 4  # matrices of a batch from which on none is cut
 _ALIGNED = 32  # rows and columns of a tile are multiples of this
@@ -89,8 +92,8 @@ def product_tiles(
         return ProductTiles(words, down * (down + 1) // 2)
     weight = k * (4 if KIND[lhs.dtype] == "c" else 1)
     rows, columns = m, n
-    if way in (PANEL_PRODUCT, NARROW_PRODUCT):
-        cut = _PANEL_CUT if way == PANEL_PRODUCT else _NARROW_CUT
+    if way in (PANEL_PRODUCT, PAIR_PRODUCT, NARROW_PRODUCT):
+        cut = _NARROW_CUT if way == NARROW_PRODUCT else _PANEL_CUT
         rows, columns = _by_panels(m, n, weight, cut)
     elif batch < _WHOLE:
         rows, columns = _cut(m, n, weight)
@@ -112,17 +115,20 @@ def product_tiles(
 def product_way(types: Sequence[TensorType], given: Mapping[str, Any], target: LLVMTarget) -> str:
     """The function that carries a contraction out. Panels multiply matrices of integers, which the
     library does not, and with AVX-512 all of floats. With AVX2 the library is as fast, but where
-    there are few rows or columns: it packs operands that are hardly read again."""
+    there is little work, or there are few rows or columns: it packs operands that are hardly read
+    again. Where columns fill but half of a vector, terms go in pairs."""
     if SHORT[types[0].dtype] in NARROW:
         return NARROW_PRODUCT
-    batch, m, n, _ = _extents(types, given)
+    batch, m, n, k = _extents(types, given)
     if batch == 1 and min(m, n) == 1:
         return VECTOR_PRODUCT
     if KIND[types[0].dtype] in "iu":
         return PANEL_PRODUCT
-    if KIND[types[0].dtype] != "f":
+    if KIND[types[0].dtype] != "f" or not (target.masked or target.moves):
         return PRODUCT
-    few = target.moves and (m <= _FEW_ROWS or n <= _FEW_COLUMNS)
+    if n * types[0].dtype.itemsize <= _PAIRS:
+        return PAIR_PRODUCT
+    few = m <= _FEW_ROWS or n <= _FEW_COLUMNS or m * n * k <= _LITTLE
     return PANEL_PRODUCT if target.masked or few else PRODUCT
 
 

@@ -77,19 +77,25 @@ class _Along(_Vectors):
             starts = [self.at("%a", self.times(number, "%ld")) for number in numbers]
             head = w.select(long, "i64", self.before_line(starts[0]), "0")
             begun = w.op(f"icmp ne i64 {head}, 0")
-            # What lies before the first line, whole lines, and what is left.
+            # First what lies before the first line, and whole lines, then what is left.
             early = w.select(begun, "i64", self.less(head, str(line)), "0")
             rest = self.less("%terms", head)
             whole = self.total(head, w.op(f"and i64 {rest}, {-line}"))
-            for low, high, masked in ((early, head, True), (head, whole, False),
-                                      (whole, "%terms", True)):  # fmt: skip
-                with carried(w, low, high, line, *sums) as (k, before, onward):
-                    live: list[str | None] = [None for _ in parts]
-                    if masked:
-                        from_, to = self.less("0", k), self.less("%terms", k)
-                        live = [self.live(from_, to, part) for part in parts]
-                    onward(*self.added(starts, k, before, live))
-                sums = [(ty, x) for x in before]
+            with carried(w, "0", "2", 1, *sums) as (turn, outer, onward):
+                second = w.op(f"icmp ne i64 {turn}, 0")
+                low, high, end = (
+                    w.select(second, "i64", late, soon)
+                    for late, soon in ((whole, early), ("%terms", head), ("%terms", whole))
+                )
+                sums = [(ty, x) for x in outer]
+                with carried(w, low, high, line, *sums) as (k, some, inward):
+                    from_, to = self.less("0", k), self.less("%terms", k)
+                    inward(*self.added(starts, k, some, [self.live(from_, to, p) for p in parts]))
+                sums = [(ty, x) for x in some]
+                with carried(w, high, end, line, *sums) as (k, all_, inward):
+                    inward(*self.added(starts, k, all_, [None for _ in parts]))
+                onward(*all_)
+            sums = [(ty, x) for x in outer]
             once = w.op(f"zext i1 {begun} to i64")
             with carried(w, "0", once, 1, *sums) as (_, before, onward):
                 rows = [self.turned_back(before[r::_ROWS], turned, head) for r in range(_ROWS)]
@@ -155,26 +161,33 @@ class _Across(_Vectors):
         w.block = "entry"
         step = _STEP // self.size
         fours = w.op(f"and i64 %terms, {-_ROWS}")
-        for rows, low, high in ((_ROWS, "0", fours), (1, fours, "%terms")):
-            with each(w, low, high, rows) as term:
-                numbers = [self.total(term, str(r)) for r in range(rows)]
-                factors = [self.every_lane(self.at("%x", number)) for number in numbers]
-                starts = [self.at("%a", self.times(number, "%ld")) for number in numbers]
-                head = self.least(self.before_line(starts[0]), "%columns")
-                rest = self.less("%columns", head)
-                whole = self.total(head, w.op(f"and i64 {rest}, {-step}"))
-                for begin, end in (("0", head), (whole, "%columns")):
-                    with each(w, begin, end, self.lanes) as column:
-                        live = self.below(self.less(end, column))
-                        self.add(factors, starts, column, live)
-                    if begin == "0":
-                        with each(w, head, whole, step) as column:
-                            for v in range(0, step, self.lanes):
-                                self.add(factors, starts, self.total(column, str(v)), None)
+        with each(w, "0", fours, _ROWS) as term:
+            factors, starts = self.rows(term, _ROWS)
+            head = self.least(self.before_line(starts[0]), "%columns")
+            whole = self.total(head, w.op(f"and i64 {self.less('%columns', head)}, {-step}"))
+            with each(w, "0", "2") as turn:  # columns before the first line, then what is left
+                second = w.op(f"icmp ne i64 {turn}, 0")
+                low = w.select(second, "i64", whole, "0")
+                high = w.select(second, "i64", "%columns", head)
+                with each(w, low, high, self.lanes) as column:
+                    self.add(factors, starts, column, self.below(self.less(high, column)))
+            with each(w, head, whole, step) as column:
+                for v in range(0, step, self.lanes):
+                    self.add(factors, starts, self.total(column, str(v)), None)
+        with each(w, fours, "%terms") as term:
+            factors, starts = self.rows(term, 1)
+            with each(w, "0", "%columns", self.lanes) as column:
+                self.add(factors, starts, column, self.below(self.less("%columns", column)))
         return _function(
             "tn_across", "ptr noalias %a, i64 %ld, ptr noalias %x, ptr noalias %y, i64 %columns, "
             "i64 %terms", w,
         )  # fmt: skip
+
+    def rows(self, first: str, count: int) -> tuple[list[str], list[str]]:
+        """The factors of some rows, each in all lanes, and where they begin."""
+        numbers = [self.total(first, str(r)) for r in range(count)]
+        factors = [self.every_lane(self.at("%x", number)) for number in numbers]
+        return factors, [self.at("%a", self.times(number, "%ld")) for number in numbers]
 
     def add(self, factors: list[str], starts: list[str], column: str, live: str | None) -> None:
         to = self.at("%y", column)
@@ -190,14 +203,12 @@ class _Add(Lanes):
     def text(self) -> str:
         w = self.w
         w.block = "entry"
-        full = w.op(f"and i64 %count, {-self.lanes}")
-        for low, high in (("0", full), (full, "%count")):
-            with each(w, low, high, self.lanes) as at:
-                live = self.below(self.less("%count", at)) if low == full else None
-                to = self.at("%y", at)
-                more = self.read(self.at("%x", at), live)
-                total = w.op(f"fadd {self.type} {self.read(to, live)}, {more}")
-                masks.store(w, to, self.element, total, live, self.lanes)
+        with each(w, "0", "%count", self.lanes) as at:
+            live = self.below(self.less("%count", at))
+            to = self.at("%y", at)
+            more = self.read(self.at("%x", at), live)
+            total = w.op(f"fadd {self.type} {self.read(to, live)}, {more}")
+            masks.store(w, to, self.element, total, live, self.lanes)
         return _function("tn_add", "ptr noalias %x, ptr noalias %y, i64 %count", w)
 
 
