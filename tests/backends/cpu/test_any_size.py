@@ -104,6 +104,19 @@ def parts(rows: int, columns: int, dtype: str = "f32") -> Kernel:
     return reduction("sum", dtype, (3, rows, columns), (0, 2))
 
 
+def of_a_table(rows: int, length: int, dtype: str = "f32") -> Kernel:
+    """Sums of so many rows of a table, by their numbers."""
+    words, width = 50, 64
+    b = Builder()
+    table, ids = b.buffer(dtype, words * width), b.buffer("i32", rows * length)
+    out = b.buffer(dtype, rows * width, "write")
+    i, d, (axis, t) = b.axis(rows), b.axis(width), b.reduced(length, 1)
+    number = b.op("max", "i32", b.load(ids, i * length + t), b.const("i32", 0))
+    row = b.as_index(b.op("min", "i32", number, b.const("i32", words - 1)), words)
+    b.store(out, i * width + d, b.reduce("sum", (axis,), b.load(table, row * width + d)))
+    return b.finish()
+
+
 def kind(name: str, axis: int = 1) -> Callable[..., Kernel]:
     return lambda rows, columns, dtype="f32": reduction(name, dtype, (rows, columns), (axis,))
 
@@ -290,3 +303,13 @@ def test_no_vector_is_computed_in_vain_in_the_last_round(target: LLVMTarget) -> 
     assert compare(softmax, few, "f32", target) == 1
     more = [(200, n) for n in (961, 977, 993, 1009)]  # 1, 2, 3 and 4 vectors
     assert compare(softmax, [*few, *more], "f32", target) == 4
+
+
+@every_target
+def test_how_many_rows_of_a_table_are_added_is_fixed_where_registers_are_short(
+    target: LLVMTarget,
+) -> None:
+    shapes = [(200, n) for n in (40, 48, 56)]
+    assert compare(of_a_table, shapes, "f32", target) == (3 if target.vector_bytes == 16 else 1)
+    more = [(200, n) for n in (72, 80)]
+    assert compare(of_a_table, more, "f32", target) == 1

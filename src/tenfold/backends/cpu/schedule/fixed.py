@@ -5,7 +5,8 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
 1. Fixed are tiny divisors of positions, whose remainders repeat with a period of a few vectors: up
    to 4, or 8 in a kernel that is not small. Of such a kernel also what is so short that it is
    written out: rows reduced along lanes that stay in registers, windows, inner rows of up to 8
-   whole vectors.
+   whole vectors. With vectors of 16 bytes also how many rows of a table are reduced, up to 64:
+   they are prefetched, and where the last are costs registers that are short there.
 2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
    axis lies across lanes: no row blocking, no prefetch of rows, no non-temporal stores, and no
    cuts but for a single one. Below AVX-512, where it reduces nothing, it asks whether rows fill the
@@ -47,6 +48,7 @@ from tenfold.kernel.ir.sized import changed
 from tenfold.kernel.passes.flatten import tiny
 
 _SHORT_ROW = 8 * LANES  # elements
+_FEW_ROWS = 64
 
 
 def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
@@ -58,18 +60,22 @@ def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
         kernel = _fix(kernel, [n for n in divisors if n <= most])
     schedule = choose(kernel, target)
     if not schedule.small:
-        extents = [kernel.axes[a].extent for a in _short(kernel, schedule)]
+        extents = [kernel.axes[a].extent for a in _short(kernel, schedule, target)]
         kernel = _fix(kernel, extents)
         schedule = choose(kernel, target)
     return kernel, schedule
 
 
-def _short(kernel: Kernel, schedule: Schedule) -> Iterator[int]:
+def _short(kernel: Kernel, schedule: Schedule, target: LLVMTarget) -> Iterator[int]:
     """The axes that are written out: rows and windows that are reduced, what is blocked, and rows
-    of a few whole vectors."""
+    of a few whole vectors; and few rows of a table, where registers are short."""
     across = rounds_in(kernel, schedule.order, schedule.lanes).values()
+    indices = [i.index for i in kernel.instructions if i.index is not None]
+    gathered = {a for index in indices for v in index.values() for a in kernel.free[v]}
     for n, axis in enumerate(kernel.axes):
         most = kernel.fold.round if n in across else LANES
+        if n in gathered and n not in across and target.vector_bytes == 16:
+            most = _FEW_ROWS
         if axis.kind == REDUCED and axis.extent <= most:
             yield n
     for n in () if schedule.tile else schedule.order[1:]:
