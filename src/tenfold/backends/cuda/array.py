@@ -163,13 +163,13 @@ class DeviceArray:
 
     def to_torch(self) -> Any:
         """The same memory as a tensor of torch's."""
-        import torch  # type: ignore[import-not-found]
+        import torch
 
         return torch.from_dlpack(self)
 
     def to_cupy(self) -> Any:
         """The same memory as an array of CuPy's."""
-        import cupy  # type: ignore[import-not-found]
+        import cupy
 
         return cupy.from_dlpack(self)
 
