@@ -1,4 +1,4 @@
-"""Reductions, scans and sorts along the last axis."""
+"""Reductions, scans and sorts along the last axis; softmax along the first, too."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from case import Case, normal
 SHAPES = [(1024, 1024), (16384, 64), (64, 65536)]
 
 
-def softmax(np: Any, x: Any) -> Any:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
+def softmax(np: Any, x: Any, axis: int = -1) -> Any:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
 
 
 def layernorm(np: Any, x: Any) -> Any:
@@ -59,4 +59,14 @@ def cases() -> list[Case]:
             own = {"torch": torch} | ({"jax": jax} if jax else {})
             title = f"{name} of {rows}×{columns}"
             found.append(Case("rows", title, normal((rows, columns)), array, own))
-    return found
+    first = Case(
+        "rows",
+        "softmax of 1024×1024, first axis",
+        normal((1024, 1024)),
+        lambda np, x: softmax(np, x, 0),
+        {
+            "torch": lambda torch, x: torch.softmax(x, 0),
+            "jax": lambda jax, x: jax.nn.softmax(x, axis=0),
+        },
+    )
+    return [*found, first]

@@ -149,8 +149,8 @@ def main() -> None:
     options = parser.parse_args()
     at_hand = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     cores = set(at_hand[-options.threads :])
-    # NumPy goes first: the others are compared with its results.
-    peers = sorted(options.peers.split(","), key=lambda p: p != "numpy")
+    # NumPy goes first, always: the others are compared with its results.
+    peers = ["numpy", *(p for p in options.peers.split(",") if p != "numpy")]
     workers = [Worker(p, options.threads, options.level, cores) for p in peers]
     results: dict[str, Any] = {}
     for case in cases():
