@@ -6,6 +6,7 @@ import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import tenfold as tn
 from tenfold.backends.cpu.entry import kept_memory as kept
 from tenfold.backends.cpu.entry import ndarray
-from tenfold.backends.cpu.entry.kept import SLOTS
+from tenfold.backends.cpu.entry.kept import OWN, SLOTS
 from tests.backends.cpu.filling import MIB, Fill, address, byte, counts
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -129,6 +130,41 @@ def test_a_lower_limit_holds_at_once_and_none_turns_it_off(fill: Fill) -> None:
     assert (live == 7).all()
     del off, live  # made before: its memory goes back to the system
     assert counts() == (0, 8, 0)
+
+
+def lazily_free(place: int) -> int:
+    """The bytes of the mapping around an address that the system may take (Linux)."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        name, *rest = line.split()
+        if name.endswith(":"):
+            found += int(rest[0]) * 1024 if inside and name == "LazyFree:" else 0
+        else:
+            low, high = (int(end, 16) for end in name.split("-"))
+            inside = low <= place < high
+    return found
+
+
+@pytest.mark.skipif(not kept._huge_pages(), reason="the system has no huge pages to lend")
+def test_only_what_rests_beyond_a_share_is_lent(fill: Fill) -> None:
+    call = fill(f"u8[{OWN // 2}]")
+    held = [call(byte(n)) for n in range(4)]
+    places = [address(one) for one in held]
+    while held:  # one after the other: interpreters differ in which is freed first
+        del held[0]
+    assert [lazily_free(place) > 0 for place in places] == [False, False, True, True]
+    again = [call(byte(9)) for _ in range(3)]  # those freed last come first
+    assert [address(one) for one in again] == places[:0:-1]
+    while again:
+        del again[-1]  # the first one still rests
+    assert [lazily_free(place) > 0 for place in places] == [False, False, True, True]
+    assert (call(byte(7)) == 7).all()
+    assert tn.release_memory() == 2 * OWN
+    held = [call(byte(n)) for n in range(3)]
+    places = [address(one) for one in held]
+    while held:  # nothing of what was given back is counted any more
+        del held[0]
+    assert [lazily_free(place) > 0 for place in places] == [False, False, True]
 
 
 def test_all_is_given_back_on_demand(fill: Fill) -> None:

@@ -3,8 +3,10 @@
 Memory fresh from the system is cleared page by page when it is first touched, which takes longer
 than most kernels do with it. So a block whose result is gone rests in a slot until a result of
 about its size is made. A block is a mapping of its own: one page that says how many bytes follow,
-then these. From the size of a huge page on it begins at one and asks for them; while such a block
-rests, the system may take its pages when it is short of memory, and find them cleared next time.
+then these. From the size of a huge page on it begins at one and asks for them. What rests beyond
+`OWN` bytes of such blocks is lent: the system may take their pages when it is short of memory. To
+lend a block interrupts every processor that runs a thread of this process, which takes longer than
+many kernels on a virtual machine.
 
 - `ptr @tn_kept_take(i64 bytes)` gives memory, null if there is none even after all that rests was
   given back. Of the blocks at rest that are large enough, and by no more than an eighth too large,
@@ -25,7 +27,8 @@ from tenfold.backends.cpu.entry.record import load_field
 from tenfold.backends.llvm.text import Fragment
 
 SLOTS = 64  # blocks that may rest
-SLOT = 24  # bytes: a block, its bytes, the time when it was freed
+SLOT = 32  # bytes: a block, its bytes, the time when it was freed, how many of them are not lent
+OWN = 1 << 26  # bytes that rest without being lent
 SMALL = "nounwind noinline optnone"  # beside a page of memory it takes no time, made quickly
 _BEHIND = KeptWord.SLOTS + SLOTS * SLOT // 8 - KeptWord.PAGE
 
@@ -137,19 +140,23 @@ define internal void @tn_block_unmap(ptr %data) {SMALL} {{
   ret void
 }}
 
-define internal void @tn_block_lend(ptr %data, i64 %bytes) {SMALL} {{
+define internal i64 @tn_block_lend(ptr %data, i64 %bytes) {SMALL} {{
+{kept_word("%own", KeptWord.OWN)}
 {kept_word("%advice", KeptWord.LOAN)}
   %whole = and i64 %bytes, {-HUGE_PAGE}
-  %long = icmp ne i64 %whole, 0
-  %advised = icmp ne i64 %advice, 0
-  %lend = and i1 %long, %advised
-  br i1 %lend, label %advise, label %done
+  %more = add i64 %own, %bytes
+  %room = icmp ule i64 %more, {OWN}
+  %short = icmp eq i64 %whole, 0
+  %never = icmp eq i64 %advice, 0
+  %small = or i1 %room, %short
+  %keep = or i1 %small, %never
+  br i1 %keep, label %done, label %advise
 advise:
   %advice.half = trunc i64 %advice to i32
   %ignored = call i32 @madvise(ptr %data, i64 %whole, i32 %advice.half)
-  ret void
+  ret i64 0
 done:
-  ret void
+  ret i64 %bytes
 }}
 """
 
@@ -243,7 +250,10 @@ rest:
   store i64 %bytes, ptr %slot.bytes, align 8
   %slot.time = getelementptr i8, ptr %slot, i64 16
   store i64 %time.now, ptr %slot.time, align 8
-  call void @tn_block_lend(ptr %data, i64 %bytes)
+  %slot.own = getelementptr i8, ptr %slot, i64 24
+  %not.lent = call i64 @tn_block_lend(ptr %data, i64 %bytes)
+  store i64 %not.lent, ptr %slot.own, align 8
+{_add("%own", KeptWord.OWN, "%not.lent")}
   ret void
 }}
 """
@@ -254,8 +264,11 @@ define internal ptr @tn_kept_remove(ptr %slot) {SMALL} {{
 {_SLOTS}
   %data = load ptr, ptr %slot, align 8
 {load_field("%bytes", "i64", "%slot", 8)}
+{load_field("%not.lent", "i64", "%slot", 24)}
   %less = sub i64 0, %bytes
+  %less.own = sub i64 0, %not.lent
 {_add("%kept", KeptWord.BYTES, "%less")}
+{_add("%own", KeptWord.OWN, "%less.own")}
 {_add("%count", KeptWord.COUNT, "-1")}
   %last = getelementptr [{SLOT} x i8], ptr %slots, i64 %count.now
   call void @llvm.memmove.p0.p0.i64(ptr %slot, ptr %last, i64 {SLOT}, i1 false)

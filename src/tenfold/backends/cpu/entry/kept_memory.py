@@ -37,7 +37,8 @@ class KeptWord(IntEnum):
     LOAN = 10  # the advice that pages may be taken, 0 for none
     CAPSULE = 11  # NumPy's name for who frees such memory: an object
     COUNT = 12  # blocks at rest
-    SLOTS = 13
+    OWN = 13  # bytes at rest that are not lent
+    SLOTS = 14
 
 
 class KeptMemory:
