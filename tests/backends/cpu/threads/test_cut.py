@@ -77,6 +77,7 @@ CASES: dict[str, tuple[Function, tuple[Array, ...]]] = {
     "long rows, kept in scratch": (softmax, (draw(37, 9001),)),
     "columns": (lambda x: softmax(x, 0), (draw(300, 1003),)),
     "column sums": (lambda x: x.sum(0), (draw(1000, 500),)),
+    "few columns, many rows": (lambda x, c: (c * c).sum(1) - x, (draw(3000, 32), draw(32, 16))),
     "layers": (normal, (draw(700, 1024),)),
     "transposed": (lambda x: x.T * 2 + 1, (draw(700, 1003),)),
     "a window": (lambda x: x[:, 1:] + x[:, :-1], (draw(500, 1003),)),
@@ -149,6 +150,18 @@ def test_a_small_kernel_stays_on_the_caller() -> None:
         before = pool.counts()["regions"]
         f(x)
         assert pool.counts()["regions"] == before + 1
+
+
+def test_rows_cost_what_joining_their_lanes_costs() -> None:
+    def nanoseconds(function: Function, x: Array) -> int:
+        (call,) = tn.jit(function, verify="off").plan(x).calls
+        found = cut(call, KernelPlace(0, 0, 1))
+        assert found is not None
+        return found.nanoseconds
+
+    rows, columns = draw(20_000, 32), draw(32, 20_000)
+    along = nanoseconds(lambda x: x.argmin(1), rows)
+    assert along > 2 * nanoseconds(lambda x: x.argmin(0), columns)
 
 
 @pytest.mark.parametrize("extent", [2, 3, 63, 64, 65, 1000, 10**6])

@@ -112,6 +112,8 @@ class _ScheduleChoice(LaneChoice):
         grain = 1
         if outer is not None and outer == lane:
             grain = _COLUMNS if self.nested(lane) or self.sequential else _GRAIN
+            if len(order) > 1 and not (few or self.sequential) and self.few_columns(lane):
+                outer, grain = order[1], 1
         elif tile is not None and outer == tile.row:
             grain = TILE_ROWS
         # A sequential axis goes inside what may be cut, and outside the lanes.
@@ -224,6 +226,11 @@ class _ScheduleChoice(LaneChoice):
     def nested(self, lane: int) -> list[int]:
         """The reductions inside the loop over an axis."""
         return [r for r in self.reduces if lane in self.kernel.free[r]]
+
+    def few_columns(self, lane: int) -> bool:
+        """Whether so few columns are reduced that threads had better share what lies inside: each
+        reduces them anew."""
+        return bool(self.nested(lane)) and self.kernel.axes[lane].extent <= _COLUMNS
 
     def chunked(self, lane: int | None) -> int:
         """The chunk of accumulators kept in memory, if they had better be; else 0."""

@@ -14,6 +14,7 @@ from math import prod
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.cost import work
 from tenfold.kernel.analyse.nest import carried_out
+from tenfold.kernel.ir.index import AXIS
 from tenfold.kernel.ir.kernel import BOTH, REDUCED, SCRATCH, Kernel
 from tenfold.kernel.ir.sized import SizedKernel
 
@@ -25,6 +26,7 @@ MOST_ROWS, ROW_BYTES = 32, 2048  # of what parts of a reduction hold in the end
 # Nanoseconds an element: of what is as cheap as an addition, of memory read or written at places
 # that follow each other, and at computed ones.
 _WORK, _MEMORY, _GATHERED = 0.03, 0.06, 1.0
+_JOIN = 4.0  # and of what a row's lanes come to, which are joined one after the other
 _DEAREST = 1.0  # more than an instruction takes on average
 
 
@@ -122,9 +124,21 @@ def cost(kernel: Kernel, extents: Sequence[int], outer: int) -> float:
         trips = prod(extents[a] for a in bound)
         if outer in bound:
             inside += each * trips
+            if i.op == "reduce" and outer not in i.attr[1:] and _along_lanes(kernel, i.attr[1:]):
+                inside += _JOIN * prod(extents[a] for a in kernel.free[n])
         elif any(kernel.axes[a].kind == REDUCED for a in bound):
             outside += each * trips
     for store in kernel.stores:
         each = _GATHERED if store.index.values() else _MEMORY
         inside += each * prod(extents[a] for a in kernel.store_free(store))
     return inside if outside * _MOST < inside else 0.0
+
+
+def _along_lanes(kernel: Kernel, axes: Sequence[int]) -> bool:
+    """Whether what is reduced lies packed in memory, so that lanes lie along it."""
+    return any(
+        atom.kind == AXIS and atom.of in axes and isinstance(step, int) and step == 1
+        for i in kernel.instructions
+        if i.op == "load" and i.index is not None
+        for atom, step in i.index.terms
+    )
