@@ -32,6 +32,7 @@ from worker import PEERS
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 LEVELS = ("x86-64-v3", "x86-64-v4")
+TOUCHED = (1 << 19, 1 << 23, 1 << 27)  # bytes that are copied over and over
 REST = 0.05  # seconds before each turn: OpenBLAS's threads spin for half of it after a product
 
 
@@ -159,13 +160,15 @@ def main() -> None:
         sleep(options.pause)
         results[case.title] = measure(case, workers, options.rounds, options.seconds)
         print(line(case, results[case.title]), flush=True)
+    rates = {str(n): workers[0].ask(copies=options.seconds, touched=n)["rate"] for n in TOUCHED}
     for worker in workers:
         worker.close()
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{options.level or 'best'}-{options.threads}.json"
     if options.only and path.exists():
         results = json.loads(path.read_text())["cases"] | results
-    told = {"machine": machine(), "level": options.level, "threads": options.threads}
+    told = {"machine": machine(), "level": options.level, "threads": options.threads,
+            "copies": rates}  # fmt: skip
     path.write_text(as_text({**told, "cases": results}))
 
 

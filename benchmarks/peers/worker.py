@@ -3,6 +3,8 @@
     {"prepare": CASE, "into": FILE}   compile and run the case; its results are saved
     {"time": SECONDS}                 call it for so long: the shortest call and the median
     {"copy": SECONDS, "streamed": N}  read and write N bytes in all by copies, likewise
+    {"copies": SECONDS, "touched": N} bytes a second that all threads read and write together, each
+                                      copying its share of N bytes over and over
     {"drop": true}                    forget it
 
 Peers' pools of threads spin while they wait, and wreck each other's times in one process. In
@@ -174,6 +176,24 @@ def copy(streamed: int, threads: int, seconds: float) -> dict[str, float]:
         return rounds(lambda: list(pool.map(np.copyto, parts[::2], parts[1::2])), seconds)
 
 
+def copies(touched: int, threads: int, seconds: float) -> dict[str, float]:
+    """What the memory gives that holds so many bytes: threads do not wait for each other."""
+    parts = [np.ones(touched // 2 // threads, np.uint8) for _ in range(2 * threads)]
+    turns = max(1, int(seconds * 2e10 / touched))
+
+    def over_and_over(source: Any, target: Any) -> None:
+        for _ in range(turns):
+            np.copyto(target, source)
+
+    with ThreadPoolExecutor(threads) as pool:
+        taken = []
+        for _ in range(5):
+            since = perf_counter_ns()
+            list(pool.map(over_and_over, parts[::2], parts[1::2]))
+            taken.append((perf_counter_ns() - since) / 1e9)
+    return {"rate": turns * touched / min(taken)}
+
+
 def answer(order: dict[str, Any], peer: str, threads: int, calls: list[Call]) -> dict[str, Any]:
     if "prepare" in order:
         case = find(order["prepare"])
@@ -191,6 +211,8 @@ def answer(order: dict[str, Any], peer: str, threads: int, calls: list[Call]) ->
         return rounds(calls[0].run, order["time"])
     if "copy" in order:
         return copy(order["streamed"], threads, order["copy"])
+    if "copies" in order:
+        return copies(order["touched"], threads, order["copies"])
     calls.clear()
     gc.collect()
     return {}
