@@ -52,8 +52,8 @@ LOST: dict[str, str] = {
     "products": "with AVX-512 panels of our own multiply, else the library on one thread: peers' "
     "inner kernels may be some percent faster. Long ones move by a third from run to run.",
     "programs: stencil": "within the noise: both read and write each row once a step.",
-    "programs: LSTM": "128 products of eight rows one after the other, each too small to be cut; "
-    "those of the inputs are one before the loop.",
+    "programs: LSTM": "128 products of eight rows one after the other; those of the inputs are one "
+    "before the loop.",
     "programs: Black-Scholes": "JAX's erf is a quotient of two polynomials: off by up to 6.7 ulp, "
     "and above 1 at some places. Ours is off by 1.6 at most, and takes 1.4 times as long. Alone, "
     "log and exp are no slower than JAX's; all of it in one kernel takes 1.3 times the sum of its "
@@ -74,7 +74,7 @@ ALONE: dict[str, str] = {
     "a vector by": "too little work to share, or memory: see copies",
     "64²": "too little work to share",
     "rows:": "memory: see copies",
-    "LSTM": "rounds follow one another, each too short to share",
+    "LSTM": "the gates of a round are too little work to share",
     "Kalman": "rounds follow one another, each too short to share",
     "k-means": "rows are added to centres in order",
     "MLP": "memory: see copies",

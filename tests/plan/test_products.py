@@ -22,7 +22,13 @@ def test_any_layout(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batched, contracted and free axes in any order, with transposes before the product; every
     other one in many tiles, as very long ones are."""
     if seed % 2:
-        for name, value in {"_CUT": 10, "_TWICE": 10, "_WHOLE": 9, "_ALIGNED": 5}.items():
+        for name, value in {
+            "_CUT": 10,
+            "_CUT_PANELS": 10,
+            "_TWICE": 10,
+            "_WHOLE": 9,
+            "_ALIGNED": 5,
+        }.items():
             monkeypatch.setattr(tiles, name, value)
         for name in ("_READ", "_WIDE", "_RUN_ALONG", "_RUN_ACROSS", "_TRIANGLE"):
             monkeypatch.setattr(tiles, name, 7 * (seed % 5 + 1))

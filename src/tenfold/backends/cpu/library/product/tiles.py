@@ -7,8 +7,8 @@ between them.
 For the library, each tile packs its operands anew, which costs one thread 2 % of the time for two
 tiles and 5 % for many small ones: so there are two tiles from 2**21 multiplications on, and twice
 as many for each eight times the work. Rows are cut first: the library likes wide tiles. By panels,
-the right operand alone is packed: columns are cut first, which costs nothing, and rows where what
-a tile reads of the left operand would leave the cache.
+the right operand alone is packed: columns are cut first, which costs nothing, from 2**19
+multiplications on, and rows where what a tile reads of the left operand would leave the cache.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _CUT = 21  # from 2**21 multiplications on there are two tiles
 _TWICE = 27  # from 2**27 on, twice as many for each eight times the work
 _LONGEST = 1 << 32  # multiplications of a tile: signals are looked for between tiles
 _NARROW_CUT, _SUM = 24, 4  # of narrow integers; bytes of a sum of their products
+_CUT_PANELS = 19  # by panels: from 2**19 on
 _PANEL_CUT, _MOST = 22, 64  # by panels: a tile has 2**22 multiplications, where there are more
 _PANEL = 64  # columns of a tile are a multiple of this
 _TALL, _FLAT = 512, 256  # rows of a tile: at most, and at least where they are cut for threads
@@ -185,7 +186,7 @@ def _cut(m: int, n: int, weight: int) -> tuple[int, int]:
 def _by_panels(m: int, n: int, weight: int, cut: int) -> tuple[int, int]:
     """The same where panels are multiplied, in tiles of 2**cut multiplications."""
     work = m * n * weight
-    if work < 1 << _CUT:
+    if work < 1 << _CUT_PANELS:
         return m, n
     parts = min(_MOST, max(2, work >> cut))
     parts = max(parts, -(-work // _LONGEST))
