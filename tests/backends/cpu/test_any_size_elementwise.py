@@ -3,6 +3,7 @@ gives what a plain interpreter does; and it takes few codes for all."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.backends.cpu.link.compile import CompiledKernel, prepare
+from tenfold.backends.cpu.link.compile import CompiledKernel, module_text, prepare
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Kernel
@@ -325,6 +326,28 @@ def test_one_code_does_for_all_small_sizes(
 def test_large_kernels_have_a_few_classes(maker: Callable[..., Kernel]) -> None:
     sizes = [*range(9000, 9040), *range(100_001, 100_020), *range(1_000_001, 1_000_010)]
     assert count(maker, sizes, HOST) <= 4
+
+
+@every_target
+def test_short_rows_are_written_out(target: LLVMTarget) -> None:
+    """Whole vectors; with masks, which are constants then, any rows of up to 8 vectors."""
+
+    def of(n: int) -> Kernel:
+        return row(n, rows=8000)
+
+    assert count(of, (16, 32, 128), target) == 3
+    others = count(of, (50, 51, 100, 127), target)
+    assert others == 4 if target.masked else others <= 2
+    assert count(of, (129, 130, 145, 150), target) <= 2
+
+
+@every_target
+def test_a_padded_row_is_read_by_whole_vectors(target: LLVMTarget) -> None:
+    """Where there are no masks, lanes are moved singly only where one of them is left out."""
+    code, _ = prepare(generalise(tune(stencil(100_000))), target)
+    text = module_text([code], target)
+    singly = 0 if target.masked or target.moves else text.count("= call <16 x float> @llvm.masked")
+    assert len(re.findall(r"label %whole\d+, label %part", text)) == singly
 
 
 @every_target

@@ -40,13 +40,18 @@ def load(w: Writer, at: str, element: str, mask: str | None, lanes: int = 0, ali
             name, kept, bits = _move("load", w, mask, element, lanes, range(first, first + count))
             x = w.call(kept, name, ("ptr", here), bits)
             return w.op(f"bitcast {kept} {x} to {ty}")
-        if w.brief and not w.masked and not is_constant(live):
-            return lane_moves.load(w, here, element, live, count)
         name = f"llvm.masked.load.{mangle(ty)}.p0"
-        w.declare(f"{ty} @{name}(ptr, i32, {truth}, {ty})")
-        return w.op(
-            f"call {ty} @{name}(ptr {here}, i32 {align}, {truth} {live}, {ty} zeroinitializer)"
-        )
+
+        def some() -> str:
+            w.declare(f"{ty} @{name}(ptr, i32, {truth}, {ty})")
+            given = f"ptr {here}, i32 {align}, {truth} {live}, {ty} zeroinitializer"
+            return w.op(f"call {ty} @{name}({given})")
+
+        if w.masked or is_constant(live):
+            return some()
+        if w.brief:
+            return lane_moves.load(w, here, element, live, count)
+        return _whole_or(w, here, element, live, count, align, some)
 
     return _joined(w, element, lanes, _parted(w, element, mask, lanes, part))
 
@@ -182,6 +187,24 @@ def refuse(text: str, target: LLVMTarget) -> None:
             wrong = f"of {letter}{bits}; {target.cpu} has moves of its own"
         if wrong:
             raise Unsupported(f"a masked {what} {wrong}", fix="write it by backends/llvm/masks")
+
+
+def _whole_or(
+    w: Writer, at: str, element: str, mask: str, lanes: int, align: int, some: Callable[[], str]
+) -> str:
+    """A whole vector where all lanes are alive, as most often under a condition; else what `some`
+    loads, lane by lane."""
+    ty, whole, part, then = vector(element, True, lanes), *map(w.fresh, ("whole", "part", "then"))
+    bits = w.op(f"bitcast {vector('i1', True, lanes)} {mask} to i{lanes}")
+    w.put(f"br i1 {w.op(f'icmp eq i{lanes} {bits}, -1')}, label %{whole}, label %{part}")
+    w.label(whole)
+    plain = w.op(f"load {ty}, ptr {at}, align {align}")
+    w.put(f"br label %{then}")
+    w.label(part)
+    picked, last = some(), w.block
+    w.put(f"br label %{then}")
+    w.label(then)
+    return w.op(f"phi {ty} [ {plain}, %{whole} ], [ {picked}, %{last} ]")
 
 
 def _parted(

@@ -231,7 +231,10 @@ class Loops:
             whole = high - extent % reach
             run(begin, whole, wanted, "whole")
             count = self.last_round(extent, reach)
-            if count:
+            overlaps = self.schedule.overlap and not (self.w.masked or self.reducing)
+            if count and overlaps and extent >= LANES * count:
+                run(whole, end, count, "overlap", 1, reach)
+            elif count:
                 run(whole, end, count, "rest", most=reach)
         elif not static:
             sequential = self.kernel.axes[axis].kind == SEQUENTIAL

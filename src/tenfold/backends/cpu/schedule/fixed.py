@@ -5,8 +5,9 @@ Extents, strides and offsets are given when a kernel runs. Its code depends on t
 1. Fixed are tiny divisors of positions, whose remainders repeat with a period of a few vectors: up
    to 4, or 8 in a kernel that is not small. Of such a kernel also what is so short that it is
    written out: rows reduced along lanes that stay in registers, windows, inner rows of up to 8
-   whole vectors. With vectors of 16 bytes also how many rows of a table are reduced, up to 64:
-   they are prefetched, and where the last are costs registers that are short there.
+   whole vectors; with masks, and where nothing is reduced, also of any elements in so many. With
+   vectors of 16 bytes also how many rows of a table are reduced, up to 64: they are prefetched, and
+   where the last are costs registers that are short there.
 2. A kernel of less than 32,768 elements is small. Nothing else of it depends on sizes but which
    axis lies across lanes: no row blocking, no prefetch of rows, no non-temporal stores, and no
    cuts but for a single one. Below AVX-512, where it reduces nothing, it asks whether rows fill the
@@ -78,9 +79,10 @@ def _short(kernel: Kernel, schedule: Schedule, target: LLVMTarget) -> Iterator[i
             most = _FEW_ROWS
         if axis.kind == REDUCED and axis.extent <= most:
             yield n
+    unit = 1 if target.masked and not schedule.reduced else LANES
     for n in () if schedule.tile else schedule.order[1:]:
         extent = kernel.axes[n].extent
-        if n in schedule.lanes and extent <= _SHORT_ROW and extent % LANES == 0:
+        if n in schedule.lanes and extent <= _SHORT_ROW and extent % unit == 0:
             yield n
     if schedule.rows > 1:
         yield from schedule.lanes
