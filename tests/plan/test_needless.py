@@ -191,6 +191,50 @@ def test_loops_in_loops_and_many_carries() -> None:
     assert results == 2
 
 
+def test_what_may_raise_is_computed_though_nobody_reads_it() -> None:
+    """The line of an index that is out of range is named, by calls after the first as well."""
+
+    def carried(a: Any, k: Any) -> Any:
+        return tn.fori_loop(0, 3, lambda i, c: (c[0] + 1, a[k], c[2] * 2), (a, a[0], a))[0]
+
+    def stacked(a: Any, k: Any) -> Any:
+        return tn.scan(lambda c, i: (c + 1, (a[i], c * 2)), a, np.arange(3) + k)[0]
+
+    def below(a: Any, k: Any) -> Any:
+        def inner(_: Any, c: Any) -> Any:
+            return c[0] + 1, c[1] + a[k], c[2] * 2
+
+        def outer(_: Any, c: Any) -> Any:
+            return tn.fori_loop(0, 2, inner, c)
+
+        return tn.fori_loop(0, 2, outer, (a, a[0], a))[0]
+
+    def before(a: Any, k: Any) -> Any:
+        y = tn.fori_loop(0, 2, lambda _, y: y + 1, a[k])
+        return tn.fori_loop(0, 3, lambda _, c: (c[0] + 1, c[1] * y, c[2] * 2), (a, y, a))[0]
+
+    def by_a_branch(a: Any, k: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            return c[0] + 1, tn.cond(i > 1, lambda: a[k], lambda: a[0]), c[2] * 2
+
+        return tn.fori_loop(0, 3, body, (a, a[0], a))[0]
+
+    for f, results in (carried, 2), (stacked, 2), (below, 2), (before, 3), (by_a_branch, 3):
+        kept = left(f, GRID[0], np.int64(1))
+        assert sum(n for _, n in kept) == results, f
+        function = tn.jit(f)
+        wanted = evaluate(function.trace(GRID[0], np.int64(1)), (GRID[0], np.int64(1)))[0]
+        for _ in range(2):
+            np.testing.assert_array_equal(function(GRID[0], np.int64(1)), wanted)
+        with pytest.raises(IndexError, match=r"out of range[^\0]*test_needless.py"):
+            function(GRID[0], np.int64(9))
+
+    def needed_anyway(a: Any, k: Any) -> Any:
+        return tn.fori_loop(0, 3, lambda _, c: (c[0] + a[k], c[1] * a[k]), (a, a))[0]
+
+    assert left(needed_anyway, GRID[0], np.int64(1))[0][1] == 1
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_any_loop(data: st.DataObject) -> None:

@@ -146,6 +146,29 @@ def test_whatever_is_written_and_read(steps: Any) -> None:
     left(f, GRID)
 
 
+def test_what_may_raise_is_computed_though_it_is_written_over() -> None:
+    def f(a: Any, k: Any) -> Any:
+        a = a.copy()
+        a[0, 0] = a[k, k]
+        a[0, 0] = 1.0
+        a[1, 1] = a[2, 2]
+        a[1, 1] = 2.0
+        return a
+
+    def read_again(a: Any, k: Any) -> Any:
+        a = a.copy()
+        a[0, 0] -= a[k, k]
+        a[0, 0] /= 2.0
+        return a
+
+    assert left(f, GRID, np.int64(3)) == (4, 3)
+    assert left(read_again, GRID, np.int64(3)) == (2, 1)
+    jitted = tn.jit(f)
+    np.testing.assert_array_equal(jitted(GRID, np.int64(3)), f(GRID, 3))
+    with pytest.raises(IndexError, match=r"index 9[^\0]*test_overwritten.py"):
+        jitted(GRID, np.int64(9))
+
+
 def test_plans_are_right_and_say_so() -> None:
     """A cholesky by elements: one kernel an element."""
 

@@ -3,8 +3,9 @@
 A variable that a loop assigns is carried from round to round, though each round may assign it
 before it reads it, and nobody may read it after the loop, as `q` in `q = p.copy()` of a stencil.
 That costs a copy a round. A carry is needed where its last value is, or where the condition, an
-effect, or what else is needed reads it in a round. Stacked results that nobody reads are left out
-likewise, then captures and slices that no round reads.
+effect, or what else is needed reads it in a round, and where what may raise is computed for it.
+Stacked results that nobody reads are left out likewise, then captures and slices that no round
+reads.
 
 It goes by the graph alone, whatever extents and literals are: backwards from the outputs, into the
 bodies of loops and out of them, each value once. Loops that are equal have one body, of which is
@@ -20,6 +21,7 @@ from typing import Any
 from tenfold.frozen import frozen
 from tenfold.graph import Builder, Graph, Node
 from tenfold.graph.op import Loop, Table
+from tenfold.plan.passes.raising import raising
 
 
 @frozen
@@ -93,6 +95,8 @@ class _Needs:
         for body in [b for b in self.bodies.values() if b.graph.outputs and not b.results]:
             self._need_result(body, 0)  # for effects alone: a node has its name by what it gives
             self._follow()
+        if self.notes():
+            self._need_raising()
 
     # What is needed.
 
@@ -164,6 +168,35 @@ class _Needs:
         self.waiting.extend((outer, node.inputs[parameter]) for outer, node in body.users)
         if parameter in body.carried:
             self._need_result(body, parameter - body.carried.start)
+
+    def _need_raising(self) -> None:
+        """What may raise is needed though nobody reads it, and with it what hangs on it."""
+        places = raising(self.root.graph, self.table)
+        done = 0
+        while done <= len(self.bodies):
+            bodies = [self.root, *self.bodies.values()]  # more of them are met on the way
+            for body in bodies[done:]:
+                self._need_what_hangs(body, places[body.graph.digest])
+                self._follow()
+            done = len(bodies)
+
+    def _need_what_hangs(self, body: _Body, positions: Sequence[int]) -> None:
+        """Outputs of a body, and inputs of loops in it, that hang on these nodes."""
+        graph = body.graph
+        waiting = set(positions).difference(graph.effects)
+        hangs: set[int] = set()
+        for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
+            own = range(start, start + len(node.types))
+            read = [n for n, v in enumerate(node.inputs) if v in hangs]
+            if read and self._is_loop(node):
+                inner = self._loop(body, node)
+                for n in read:
+                    self._need_input(inner, n)
+            if read or (position in waiting and body.values.isdisjoint(own)):
+                hangs.update(own)
+        for result, value in enumerate(graph.outputs):
+            if value in hangs:
+                self._need_result(body, result)
 
     def notes(self) -> tuple[NeedlessCarries, ...]:
         """What each loop need not hand on."""

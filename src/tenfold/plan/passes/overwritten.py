@@ -4,13 +4,16 @@ Whatever reads the array between the two reads that place, which is the value th
 places beside it, where the array is as it was before. So the first update need not be made. It is
 left out where all that read its result are parts of either kind, and updates that write at least
 where it wrote. Literals have to say where. Whoever reads the result whole, or a part across the
-edge of what was written, has it made as before.
+edge of what was written, has it made as before. So is what is made of nodes that may raise, where
+one of these would be left out with it.
 
 One walk decides. An update that is left out is written over by whatever updates its result, so what
 lies beside the later one lies beside the earlier one as well.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,6 +22,7 @@ from tenfold.graph import Graph, Node
 from tenfold.graph.op import Ranges, Table
 from tenfold.graph.rewrite import substitute
 from tenfold.ops.ranges import Start, updates
+from tenfold.plan.passes.raising import raising
 from tenfold.types import Shape
 
 # From where to where a part goes, for each axis.
@@ -48,6 +52,29 @@ def leave_out(graph: Graph, table: Table) -> tuple[Graph, tuple[OverwrittenUpdat
     dead = _Updates(graph, table).dead() if may_leave_out(graph, table) else {}
     if not dead:
         return graph, ()
+    made, before = _without(graph, table, dead), raising(graph, table)[graph.digest]
+    if before and len(raising(made, table)[made.digest]) < len(before):
+        for value in _made_of(graph, before, dead):
+            del dead[value]
+        made = _without(graph, table, dead)
+    return (made, (_note(graph, dead),)) if dead else (graph, ())
+
+
+def _made_of(graph: Graph, positions: Sequence[int], dead: dict[int, Box]) -> list[int]:
+    """The dead updates that write what is made of these nodes, which are needed where these are."""
+    made, found = set(positions), list[int]()
+    known: set[int] = set()  # values
+    for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
+        if start in dead:
+            if node.inputs[1] in known:
+                found.append(start)
+        elif position in made or not known.isdisjoint(node.inputs):
+            known.update(range(start, start + len(node.types)))
+    return found
+
+
+def _without(graph: Graph, table: Table, dead: dict[int, Box]) -> Graph:
+    """The graph without these updates."""
     instead: dict[int, int] = {}
     changed: dict[int, Node] = {}
     written: dict[int, tuple[int, Box]] = {}  # by value: what was to be written, and where
@@ -63,7 +90,7 @@ def leave_out(graph: Graph, table: Table) -> tuple[Graph, tuple[OverwrittenUpdat
             elif _within(part, box):
                 changed[position] = _inside(node, value, box)
             # Else it is beside: of what there was before.
-    return substitute(graph, table, instead, changed), (_note(graph, dead),)
+    return substitute(graph, table, instead, changed)
 
 
 def _inside(node: Node, value: int, box: Box) -> Node:
