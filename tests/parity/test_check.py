@@ -494,6 +494,20 @@ def test_large_rows_are_judged_on_some_of_them():
         assert not check(program, graph, [x], limit=None).agrees
 
 
+def test_rows_that_are_the_first_of_a_table_stand_for_no_others():
+    """Distances from seven points: others than the first lie elsewhere in the argument."""
+
+    def distances(x):
+        return ((x[:, None] - x[:7]) ** 2).sum(axis=-1)
+
+    x = np.random.default_rng(0).normal(size=(3000, 14)).astype("f4") * 9
+    program, graph = program_of(distances, x)
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=x.shape).astype("f4") * 9
+        found = check(program, graph, [x], limit=None).verdict
+        assert isinstance(found, Certificate), str(found)
+
+
 def test_compositions_are_checked_too():
     f = tn.jit(lambda x: np.clip(x, -0.5, 0.5) * 2)
     np.testing.assert_array_equal(f(X), np.clip(X, -0.5, 0.5) * 2)

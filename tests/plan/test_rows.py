@@ -132,10 +132,15 @@ def test_rows_that_stand_anywhere_have_no_numbers():
     def f(x):
         return x + tn.iota((len(x), 1))
 
-    assert rows(f, X) == (0,)
-    with pytest.raises(tn.TenfoldError, match="by their numbers"):
-        rows(f, X, numbered=False)
+    def first_of_a_table(x, w):
+        return x + w[: len(x)]
+
+    for given in (f, X), (first_of_a_table, X, np.ones((9, 4), "f4")):
+        assert rows(*given) == (0,)
+        with pytest.raises(tn.TenfoldError, match="by their numbers"):
+            rows(*given, numbered=False)
     assert rows(np.tanh, X, numbered=False) == (0,)
+    assert rows(lambda x, w: x + w[1:2], X, X, numbered=False) == (0,)
 
 
 # Every op of the table, with each axis of its samples as that of rows.

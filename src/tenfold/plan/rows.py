@@ -48,10 +48,12 @@ class _GeneratorTrace:
     result: Any
     whole: frozenset[int]  # the axes that are read as a whole
 
-    def uses(self, index: Index) -> bool:
-        """Whether the axis of an index is computed with, not only read along."""
+    def tells(self, row: Index, inputs: Sequence[int | None]) -> bool:
+        """Whether a row's number is computed with, or says where to read what has no rows."""
         instructions: list[Instruction] = self.work[1]
-        return any(i.index is not None and i.index.axes() & index.axes() for i in instructions)
+        used = [i.index for i in instructions if i.index is not None]
+        used += [at for r in self.reads if inputs[r.input] is None for at in r.position]
+        return any(index.axes() & row.axes() for index in used)
 
 
 def follow(
@@ -150,7 +152,7 @@ def _node(
         asked = _asked(ask, few, shape), _asked(ask, many, shape)
         own = None if axis is None else asked[0].position[axis]
         _same(asked, inputs, own, b)
-        if own is not None and not numbered and asked[0].uses(own):
+        if own is not None and not numbered and asked[0].tells(own, inputs):
             raise _RowDependence("tells its rows apart by their numbers")
     return []
 
