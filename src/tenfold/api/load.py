@@ -221,11 +221,12 @@ class Loaded(Callee):
         given, _ = signature.bind(args, kwargs)
         for name, leaf in zip(signature.leaf_names, given, strict=True):
             if id(leaf) not in memory:
-                device = program.backend.name
-                raise TypeMismatch(
-                    f"bind: {name} does not lie on the device",
-                    fix=f"bring it there, tn.device_put(x, {device!r}), and write to that",
+                fix = (
+                    f"bring it there, tn.device_put(x, {program.backend.name!r}), and write to that"
                 )
+                if isinstance(leaf, (int, float, complex)) and not isinstance(leaf, np.generic):
+                    fix = "make the plan for an array in place of this number, and bind one"
+                raise TypeMismatch(f"bind: {name} does not lie on the device", fix=fix)
         inputs = [memory[id(leaf)] for leaf in given]
         captures = [self._captures[name] for name in signature.captures]
         bound = program.bind_memory(signature.leaf_names, inputs, captures)

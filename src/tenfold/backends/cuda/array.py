@@ -304,9 +304,10 @@ def as_device_input(given: Any, type: TensorType, device: Device) -> DeviceInput
     )
 
 
-def device_input(given: Any, device: Device) -> DeviceInput | None:
+def device_input(given: Any, device: Device, copies: bool = True) -> DeviceInput | None:
     """An array on this device as a program reads it, once its stream has come to where it was made;
-    None for what is no array on a GPU. One on another GPU is an error."""
+    None for what is no array on a GPU. One on another GPU is an error, and so is one that would
+    have to be copied first, unless `copies`."""
     if isinstance(given, DeviceArray):
         if given.device is not device:
             raise _elsewhere(given.device.number, device)
@@ -317,27 +318,35 @@ def device_input(given: Any, device: Device) -> DeviceInput | None:
         given = given.detach()
     interface = getattr(given, "__cuda_array_interface__", None)
     if interface is not None and interface.get("version", 0) >= 3:  # which says the stream
-        return _by_interface(given, interface, device)
+        return _by_interface(given, interface, device, copies)
     if hasattr(given, "__dlpack__"):
-        return _by_dlpack(given, device)
+        return _by_dlpack(given, device, copies)
     assert interface is not None
     device.wait(_LEGACY)  # nothing is said, so it is the stream that others wait for
-    return _by_interface(given, interface, device)
+    return _by_interface(given, interface, device, copies)
 
 
 _LEGACY = 1  # the number of the stream that all that say nothing use
 
 
-def _by_interface(given: Any, interface: dict[str, Any], device: Device) -> DeviceInput:
+def _by_interface(
+    given: Any, interface: dict[str, Any], device: Device, copies: bool
+) -> DeviceInput:
     if interface.get("mask") is not None:
         raise TypeMismatch("an array with a mask can't be taken", fix="fill in what is masked")
+    stored = np.dtype(interface["typestr"])
+    if not stored.isnative:
+        raise TypeMismatch(
+            f"an array on a GPU whose bytes are in another order, {stored.str}, can't be taken",
+            fix="bring its bytes into this machine's order",
+        )
     try:
-        dtype = as_dtype(np.dtype(interface["typestr"]))
+        dtype = as_dtype(stored)
     except TenfoldError as error:
         raise TypeMismatch(f"an array on a GPU: {error.message}", fix=error.fix) from error
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     if strides is not None and not _packed(shape, [s / dtype.itemsize for s in strides]):
-        return _made_packed(given, device)
+        return _made_packed(given, device, copies)
     address = interface["data"][0]
     if 0 not in shape:
         number = device.home(address)
@@ -348,7 +357,7 @@ def _by_interface(given: Any, interface: dict[str, Any], device: Device) -> Devi
     return DeviceInput(address, shape, dtype, given, _giver(given))
 
 
-def _by_dlpack(given: Any, device: Device) -> DeviceInput:
+def _by_dlpack(given: Any, device: Device, copies: bool) -> DeviceInput:
     kind, number = given.__dlpack_device__()
     if kind == CUDA and number != device.number:
         raise _elsewhere(number, device)
@@ -357,7 +366,7 @@ def _by_dlpack(given: Any, device: Device) -> DeviceInput:
     device.wait(stream)
     found = read_capsule(capsule)
     if found.strides is not None and not _packed(found.shape, found.strides):
-        return _made_packed(given, device)
+        return _made_packed(given, device, copies)
     owner = (given, capsule)
     return DeviceInput(found.address, found.shape, found.dtype, owner, _giver(given))
 
@@ -378,12 +387,12 @@ def _packed(shape: tuple[int, ...], strides: Any) -> bool:
     return True
 
 
-def _made_packed(given: Any, device: Device) -> DeviceInput:
+def _made_packed(given: Any, device: Device, copies: bool) -> DeviceInput:
     """A copy by its own library, which knows how."""
     module = _library(given)
-    if hasattr(given, "contiguous"):
+    if copies and hasattr(given, "contiguous"):
         made = given.contiguous()
-    elif hasattr(module, "ascontiguousarray"):
+    elif copies and hasattr(module, "ascontiguousarray"):
         made = module.ascontiguousarray(given)
     else:
         raise TypeMismatch(

@@ -14,7 +14,14 @@ from tenfold.backends import registry
 from tenfold.backends.cuda.array import DeviceArray
 from tenfold.backends.cuda.run.bound_plan import stream_handle
 from tenfold.cache import plans
-from tenfold.errors import IndexProblem, PlanError, TypeMismatch, Unsupported, ValueProblem
+from tenfold.errors import (
+    DeviceProblem,
+    IndexProblem,
+    PlanError,
+    TypeMismatch,
+    Unsupported,
+    ValueProblem,
+)
 from tests.backends.cuda.simulated import SimulatedGpu, SimulatedPlace
 
 X = np.random.default_rng(3).standard_normal((12, 20)).astype(np.float32)
@@ -113,6 +120,42 @@ def test_a_bad_index_is_told_by_wait(gpu: CapturingGpu) -> None:
     bound.replay()
     bound.wait()
     np.testing.assert_array_equal(bound.outputs.numpy(), X[[3, 4]])
+    write(gpu, i, [0, 99])
+    bound.replay()
+    write(gpu, i, [5, 6])
+    bound.replay()
+    with pytest.raises(DeviceProblem, match="of an earlier replay"):
+        bound.wait()
+    bound.wait()
+    np.testing.assert_array_equal(bound.outputs.numpy(), X[[5, 6]])
+
+
+def test_a_capture_is_not_waited_for(gpu: CapturingGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may wait for a stream that is captured."""
+    waited = list[Any]()
+    bound = tn.jit(lambda x: x + 1, backend="cuda").plan(X).bind(tn.device_put(X, "cuda"))
+    monkeypatch.setattr(gpu, "wait", waited.append)
+    bound.replay(5)
+    bound.replay(9)
+    bound.wait()
+    assert waited == [5]
+
+
+def test_no_copy_is_bound_in_place_of_an_array(gpu: CapturingGpu) -> None:
+    there = tn.device_put(X, "cuda")
+    given = {"typestr": "<f4", "data": (there.address, False), "version": 3}
+    turned = SimpleNamespace(
+        __cuda_array_interface__={**given, "shape": (20, 12), "strides": (4, 80)},
+        contiguous=lambda: tn.device_put(X.T, "cuda"),
+    )
+    plan = tn.jit(lambda x: x + 1, backend="cuda").plan(X.T)
+    with pytest.raises(TypeMismatch, match="do not lie one after another"):
+        plan.bind(turned)
+    swapped = SimpleNamespace(
+        __cuda_array_interface__={**given, "typestr": ">f4", "shape": (20, 12)},
+    )
+    with pytest.raises(TypeMismatch, match="whose bytes are in another order, >f4"):
+        plan.bind(swapped)
 
 
 def test_what_can_not_be_bound(gpu: CapturingGpu) -> None:
@@ -120,6 +163,8 @@ def test_what_can_not_be_bound(gpu: CapturingGpu) -> None:
     plan = tn.jit(lambda x, y: x + y, backend="cuda").plan(X, X)
     with pytest.raises(TypeMismatch, match=r"bind: y does not lie on the device"):
         plan.bind(there, X)
+    with pytest.raises(TypeMismatch, match="make the plan for an array in place of this number"):
+        tn.jit(lambda x, n: x * n, backend="cuda").plan(X, 2).bind(there, 2)
     with pytest.raises(TypeMismatch, match="this plan was made for"):
         plan.bind(there, tn.device_put(X[:3], "cuda"))
     with pytest.raises(ValueProblem, match="a str is no stream"):

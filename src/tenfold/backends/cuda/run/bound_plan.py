@@ -14,7 +14,7 @@ from tenfold.backends.cuda.recording import (
     Recording,
     place_of,
 )
-from tenfold.errors import PlanError, Unsupported, ValueProblem
+from tenfold.errors import DeviceProblem, PlanError, Unsupported, ValueProblem
 from tenfold.locks import Lock
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class BoundPlan:
                     fix="call the plan instead, or take that step out: plan.explain() names it",
                 )
             self._launches.append(item)
-        self._stream: Any = self._room.stream  # of the last replay
+        self._stream: Any = self._room.stream  # of the last replay that is no part of a capture
 
     def replay(self, stream: Any = None) -> None:
         """Begin a run on what the bound arrays hold by then, after all that was asked for in the
@@ -73,23 +73,29 @@ class BoundPlan:
         own = stream is None
         handle = self._room.stream if own else stream_handle(stream)
         with self._lock:
-            self._stream = handle
-            if not own and self._device.captured(handle):
+            if not own and self._device.captured(handle):  # nothing runs that could be waited for
                 for recording in self._replay.recordings:
                     issue(recording, self._device, self._places, handle)
                 return
+            self._stream = handle
             for one in self._launches:
                 one.launch(handle)
 
     def wait(self) -> None:
         """Wait for the last replay, and raise what a kernel found wrong since the last time, at the
-        line of the function that was traced."""
+        line of the function that was traced. A replay that is part of a capture runs when that is
+        launched: who launches it waits for it, and then asks here."""
         program, room = self._program, self._room
         with self._lock:
             program.wait(room, self._replay, self._stream)
             if room.failed():
                 self._replay.step_by_step(self._places)
                 self._device.wait(room.stream)
+                raise DeviceProblem(
+                    "wait: a kernel of an earlier replay found an index or a number that it can't "
+                    "take, and the bound arrays no longer hold it",
+                    fix="wait after each replay: then the error names the line",
+                )
 
 
 def issue(recording: Recording, device: Device, places: Sequence[int], stream: Any) -> None:

@@ -368,7 +368,7 @@ class CudaProgram(Program):
         return bind_call(self, slow, captures, guards, updates, answer, keep=True)
 
     def memory_of(self, array: Any) -> DeviceInput | None:
-        return device_input(array, self.device)
+        return device_input(array, self.device, copies=False)
 
     def bind_memory(
         self, names: Sequence[str], inputs: Sequence[Any], captures: Sequence[Array]
