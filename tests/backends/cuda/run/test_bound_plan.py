@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.cuda.array import DeviceArray
+from tenfold.backends.cuda.blocks import blocks_of
 from tenfold.backends.cuda.run.bound_plan import stream_handle
 from tenfold.cache import plans
 from tenfold.errors import (
@@ -139,6 +141,19 @@ def test_a_capture_is_not_waited_for(gpu: CapturingGpu, monkeypatch: pytest.Monk
     bound.replay(9)
     bound.wait()
     assert waited == [5]
+
+
+def test_memory_of_a_replay_on_its_way_is_given_to_nobody(gpu: CapturingGpu) -> None:
+    """Of what is freed the driver waits for whoever reads or writes it; we do not."""
+    w = np.arange(20, dtype=np.float32)
+    plan = tn.jit(lambda x: (x * w).sum(axis=1), backend="cuda").plan(X)
+    before = blocks_of(gpu).kept
+    there = tn.device_put(X, "cuda")
+    bound = plan.bind(there)
+    bound.replay()
+    del bound, there
+    gc.collect()
+    assert blocks_of(gpu).kept == before
 
 
 def test_no_copy_is_bound_in_place_of_an_array(gpu: CapturingGpu) -> None:

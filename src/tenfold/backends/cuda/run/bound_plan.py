@@ -49,6 +49,9 @@ class BoundPlan:
         self.results = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
         captured: list[DeviceArray] = [put(array, device) for array in captures]
         self._kept = (*inputs, *captured)  # whose memory is read
+        for held in (*(one.owner for one in inputs), *captured, *self.results):
+            if isinstance(held, DeviceArray):
+                held.shared()  # nobody waits for a replay before these are gone
         every: list[DeviceInput | DeviceArray] = [*inputs, *captured, *self.results]
         self._places = [one.address for one in every]
         self._room = program.new_room(())
