@@ -515,6 +515,29 @@ def test_compositions_are_checked_too():
     assert f.certificate(X) is f.certificate(X)  # found again in the cache
 
 
+def test_a_loop_that_gives_nothing_before_another_one():
+    """It has no number of its own among the values, and what it reads nobody may read later."""
+
+    def shown(x):
+        tn.vmap(lambda r: tn.hook("seen", r))(x)
+
+    def of_an_argument(x):
+        shown(x)
+        return tn.while_loop(lambda c: c.sum() < 100, lambda c: c + 1, x)
+
+    def of_what_was_computed(x):
+        shown(x.sum(axis=1) * 2)
+        return tn.while_loop(lambda c: c.sum() < 100, lambda c: c + 1, x)
+
+    x, seen = np.arange(6.0).reshape(3, 2), []
+    for f in of_an_argument, of_what_was_computed:
+        jitted = tn.jit(f, verify="always")
+        hooked = jitted.with_hooks({"seen": lambda n: seen.append(n.tolist())})
+        np.testing.assert_array_equal(hooked(x), x + 15)
+        assert jitted.certificate(x) is not None
+    assert seen == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], 2.0, 10.0, 18.0]
+
+
 def test_deep_and_nested_programs():
     def inner(c, r):
         return tn.while_loop(lambda v: v[1] < 3, lambda v: (v[0] * 0.5 + r, v[1] + 1), (c, 0))[0], c

@@ -27,10 +27,11 @@ Value = np.ndarray[Any, Any]
 
 @frozen
 class ActiveScope:
-    """A scope that is running: its node, the number of the node's first value, which of the
-    node's scopes it is, and how often that scope was run before."""
+    """A scope that is running: its node, the node's position and the number of its first value,
+    which of the node's scopes it is, and how often that scope was run before."""
 
     node: Node
+    position: int
     value: int
     scope: int
     count: int
@@ -156,7 +157,8 @@ class _Frame:
         which = next((i for i, s in enumerate(scopes) if s is scope), -1)
         count = self.runs.get(which, 0)
         self.runs[which] = count + 1
-        return ActiveScope(self.node, self.program.graph.starts[self.position], which, count)
+        at, starts = self.position, self.program.graph.starts
+        return ActiveScope(self.node, at, starts[at], which, count)
 
     def _finish(self, result: Any) -> None:
         """Keep the results of the node at hand and go on to the next one."""

@@ -106,8 +106,8 @@ def function(
 @pytest.mark.parametrize("brief", [False, True])
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_only_living_lanes_are_touched(element: str, brief: bool, target: LLVMTarget) -> None:
-    """The lanes of a pattern are given in one way, for another element in another: elements of one
-    size, brief and not, have each pattern in every way."""
+    """The lanes of a pattern are given in one way, for another element in another: elements of four
+    bytes and of eight, brief and not, have each pattern in every way."""
     size = BITS[element] // 8
     kinds = ["load", "store", "gather", "scatter"]
     kinds += ["widened", "narrowed"] if element in ("i8", "i16") else []

@@ -143,7 +143,8 @@ class ScopeState:
         self.entry = entry
         self.sampled = sampled
         self.values: dict[int, Array] = dict(enumerate(inputs))
-        self.next = 0
+        self.next = 0  # step
+        self.reached = -1  # the node that the reference computed last
         self.frame: Frame | None = None
         self.alone = False  # whether steps are tried one by one, without those before them
         self.loops: dict[int, Round] = {}  # by the position of the loop's node

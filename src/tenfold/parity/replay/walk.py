@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -168,7 +167,7 @@ class Walk:
         state = self.enter(path)
         if state is None:
             return
-        about = state.about
+        about, state.reached = state.about, position
         start = graph.starts[position]
         for value, result in enumerate(results, start):
             if value in about.last or value in about.kept:
@@ -208,8 +207,7 @@ class Walk:
             if state.sampled:
                 self.advance(state)
                 self.finish(state)
-            position = _position(above, entry)
-            loop = above.loops.get(position)
+            loop = above.loops.get(entry.position)
             if loop is None:
                 continue
             loop.latest[entry.scope] = state
@@ -218,8 +216,7 @@ class Walk:
                 loop.number = entry.count + 1
 
     def open(self, above: ScopeState, entry: ActiveScope) -> ScopeState | None:
-        position = _position(above, entry)
-        at = above.about.scoped.get(position)
+        at = above.about.scoped.get(entry.position)
         if at is None:
             return None  # carried out on the host, as a whole
         step = above.about.plan.steps[at]
@@ -230,13 +227,13 @@ class Walk:
         if isinstance(step, BranchStep):
             name = f"{name}.branch{entry.scope}."
             return ScopeState(inner, given[1:], name, entry, above.sampled or self.unknown(inner))
-        loop = above.loops.get(position)
+        loop = above.loops.get(entry.position)
         node = entry.node  # what is true of the loop is told by its node, not by the step
         kind = loop_of(node)
         carried = kind.carries(node)
         first, end = carried.start, carried.stop
         if loop is None or (entry.count == 0 and entry.scope == 0):
-            loop = above.loops[position] = Round(given[first:end])
+            loop = above.loops[entry.position] = Round(given[first:end])
         if not inner.graph.nodes or loop.number < entry.count:
             self.skip(entry, loop, given[:first])
         slices: list[Array] = []
@@ -312,9 +309,11 @@ class Walk:
         """Check every step that the reference has gone past."""
         about = state.about
         while state.next < len(about.plan.steps):
-            at = state.next
+            at, step = state.next, about.plan.steps[state.next]
             if any(v not in state.values for v in about.needed[at]):
                 return
+            if isinstance(step, (LoopStep, BranchStep)) and step.node > state.reached:
+                return  # one for its effects alone, which gives nothing
             if state.frame is None:
                 state.frame = Frame(about.plan, state.inputs)
             self.at = (state, at)
@@ -389,7 +388,3 @@ class Walk:
                         (maker,) if maker is not None else tuple(nodes[:1]),
                     )
                 )  # fmt: skip
-
-
-def _position(state: ScopeState, entry: ActiveScope) -> int:
-    return bisect_right(state.about.graph.starts, entry.value) - 1
