@@ -35,16 +35,16 @@ LINUX = "x86_64-unknown-linux-gnu"
 
 
 class Walled:
-    """A page of memory between two that nobody may touch."""
+    """Some pages of memory between two that nobody may touch."""
 
-    def __init__(self) -> None:
-        self.pages = mmap.mmap(-1, 3 * PAGE)
+    def __init__(self, count: int = 1) -> None:
+        self.pages = mmap.mmap(-1, (count + 2) * PAGE)
         whole = ctypes.c_char.from_buffer(self.pages)
         self.base = ctypes.addressof(whole) + PAGE
         protect = ctypes.CDLL(None).mprotect
-        for wall in (self.base - PAGE, self.base + PAGE):
+        for wall in (self.base - PAGE, self.base + count * PAGE):
             assert protect(ctypes.c_void_p(wall), PAGE, 0) == 0
-        self.bytes = np.frombuffer(self.pages, np.uint8)[PAGE : 2 * PAGE]
+        self.bytes = np.frombuffer(self.pages, np.uint8)[PAGE : (count + 1) * PAGE]
 
 
 def patterns(lanes: int) -> Iterator[tuple[bool, ...]]:

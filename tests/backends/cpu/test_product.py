@@ -30,6 +30,7 @@ from tenfold.graph.op import PRODUCT
 from tenfold.plan import KernelStep, RoutineStep
 from tenfold.types import DTYPES, SHORT, TensorType
 from tests.backends.cpu.running import TARGETS, every_target
+from tests.backends.cpu.test_masks import Walled
 
 Array = np.ndarray[Any, Any]
 needed = pytest.mark.skipif(blas() is None, reason=str(why_not()))
@@ -185,6 +186,31 @@ def test_products_with_vectors_have_the_same_bits_wherever_a_matrix_lies(dtype: 
             wanted = np.tensordot(a.astype("f8"), vector.astype("f8"), (over[:1], (0,)))
             np.testing.assert_allclose(made_one, wanted, atol=1e-3 if dtype == "f4" else 1e-11)
             assert len(found) == 1
+
+
+@needed
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_nothing_is_read_beside_operands(dtype: str) -> None:
+    """They end, or begin, where nobody may touch memory."""
+    drawn = np.random.default_rng(8)
+    targets = [t for t in TARGETS.values() if t.cpu >= "x86-64-v3"] or [host_target()]
+    walls = Walled(24), Walled(24)
+    shapes = [(VECTOR_PRODUCT, 7, 1, 1037), (VECTOR_PRODUCT, 5, 1, 43), (PAIR_PRODUCT, 13, 3, 515)]
+    shapes += [(PAIR_PRODUCT, 1, 1, 9), (PANEL_PRODUCT, 7, 65, 33), (PANEL_PRODUCT, 18, 5, 40)]
+    for (way, m, n, k), left, right in product(shapes, (0, 1), (0, 1)):
+        a = drawn.standard_normal((m, k) if left else (k, m)).astype(dtype)
+        b = drawn.standard_normal((n, k) if right else (k, n)).astype(dtype)
+        b, over = (b.reshape(k), 0) if way == VECTOR_PRODUCT else (b, right)
+        wanted = np.tensordot(a.astype("f8"), b.astype("f8"), ((left,), (over,)))
+        for end, target in product((False, True), targets):
+            walled = []
+            for array, wall in zip((a, b), walls, strict=True):
+                room = wall.bytes[-array.nbytes :] if end else wall.bytes[: array.nbytes]
+                walled.append(room.view(dtype).reshape(array.shape))
+                walled[-1][...] = array
+            x, y = walled
+            made = Product(x, y, (left, over), False, way=way, target=target).run(wanted.shape)
+            np.testing.assert_allclose(made, wanted, atol=1e-3 if dtype == "f4" else 1e-11)
 
 
 @needed
