@@ -5,10 +5,9 @@
 
 What is added up goes by runs of up to `TERMS` terms, each from nothing, one term after the other,
 and runs are added in order: so an element's bits hang on the number of terms alone, not on how a
-product is cut. A run of some vectors of columns is
-packed side by side, a panel; few rows read it as it lies, and all do where it is small. The left
-operand is read where it is, an element for each row: `down` is the step to the next row, `on` to
-the next term, so it may lie either way.
+product is cut. A run of some vectors of columns is packed side by side, a panel; few rows read it
+as it lies, and all do where it is small. The left operand is read where it is, an element for each
+row: `down` is the step to the next row, `on` to the next term, so it may lie either way.
 """
 
 from __future__ import annotations
