@@ -79,9 +79,7 @@ def _prepare() -> None:
 
 
 def _describe() -> Mapping[str, str]:
-    from tenfold.backends.cpu.library.blas import blas, why_not
-
-    missing, library = supported(), blas()
+    missing = supported()
     target, best = host_target(), machine()
     why = "the best of this machine"
     if target != best:
@@ -93,8 +91,16 @@ def _describe() -> Mapping[str, str]:
         "entry": "native" if missing is None else f"ctypes, because {missing}",
         "threads": _threads(),
         "memory": describe_memory(),
-        "products": "OpenBLAS, one thread" if library else f"on the host, because {why_not()}",
+        "products": _products(),
     }
+
+
+def _products() -> str:
+    from tenfold.backends.cpu.library.blas import blas, why_not
+
+    if blas() is None:
+        return f"on the host, because {why_not()}"
+    return "code of our own, or OpenBLAS with one thread"
 
 
 def _threads() -> str:
