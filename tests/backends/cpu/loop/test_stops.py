@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,22 +85,26 @@ def test_a_fault_is_named_as_the_interpreter_names_it(
     assert Path(__file__).name in str(caught.value)
 
 
-@pytest.fixture
+@contextmanager
 def alarm() -> Iterator[None]:
+    """A signal that raises comes while what is inside goes on."""
+
     def ring(*_: Any) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
-def test_an_endless_loop_hears_of_signals(alarm: None) -> None:
+def test_an_endless_loop_hears_of_signals() -> None:
     program = CompiledProgram(
         BACKEND.plan(tn.trace(lambda x: tn.while_loop(lambda x: x < 2, lambda x: x * 1.0, x), 1.0))
     )
     assert len(program.functions) == 1
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), alarm():
         program([np.float64(1)])
