@@ -208,12 +208,3 @@ def test_it_polls_after_each_chunk(name: str) -> None:
     address = ctypes.cast(poll, ctypes.c_void_p).value or 0
     convolved(x, w, given, poll=address, answer=STOPPED)
     assert seen[0] == 3
-
-
-def test_text_for_other_targets() -> None:
-    from tenfold.backends.llvm.target import target_with
-
-    for triple in ("aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"):
-        target = target_with(triple, (), HOST.llvmlite)
-        for name in ("tn_panels_f32", "tn_direct_f32"):
-            assert assemble(routine_text(name, target), target)

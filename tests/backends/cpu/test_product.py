@@ -15,12 +15,14 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.library.blas import blas, why_not
 from tenfold.backends.cpu.library.product import (
+    NARROW_PRODUCT,
     PAIR_PRODUCT,
     PANEL_PRODUCT,
     VECTOR_PRODUCT,
     product_name,
 )
 from tenfold.backends.cpu.library.product.tiles import product_tiles, product_way
+from tenfold.backends.cpu.library.product.vectors import has_vectors
 from tenfold.backends.cpu.run.compiled import CompiledProgram
 from tenfold.backends.cpu.run.kernels import routine_image
 from tenfold.backends.cpu.target import host_target
@@ -35,7 +37,6 @@ from tests.backends.cpu.test_masks import Walled
 Array = np.ndarray[Any, Any]
 needed = pytest.mark.skipif(blas() is None, reason=str(why_not()))
 
-LINUX = "x86_64-unknown-linux-gnu"
 AXES = ("lhs_contract", "rhs_contract", "lhs_batch", "rhs_batch")
 # Shapes, the axes that are contracted, and whether both operands are one.
 FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], bool]] = {
@@ -268,17 +269,23 @@ def test_a_long_product_by_a_vector_is_added_up_in_runs() -> None:
     assert np.abs(made / right - 1).max() < 2e-5
 
 
-@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("level", ["generic", "x86-64", "x86-64-v3", "x86-64-v4"])
 def test_which_way_a_product_goes(level: str) -> None:
+    """On aarch64 as with the least of x86-64."""
+    arch = "aarch64" if level == "generic" else "x86_64"
+    target = named(level, target_with(f"{arch}-unknown-linux-gnu", ()))
+
     def way(m: int, k: int, n: int, dtype: str = "f32", batch: int = 0) -> str:
         lead = (batch,) if batch else ()
         types = [TensorType(DTYPES[dtype], (*lead, *shape)) for shape in ((m, k), (k, n))]
         first, axes = len(lead), tuple(range(len(lead)))
         given = dict(zip(AXES, ((first + 1,), (first,), axes, axes), strict=True))
-        return product_way(types, given, named(level, target_with(LINUX, ())))
+        return product_way(types, given, target)
 
     large = PANEL_PRODUCT if level == "x86-64-v4" else PRODUCT
-    few, pairs = (PRODUCT if level == "x86-64" else w for w in (PANEL_PRODUCT, PAIR_PRODUCT))
+    ours = level in ("x86-64-v3", "x86-64-v4")
+    few, pairs = (w if ours else PRODUCT for w in (PANEL_PRODUCT, PAIR_PRODUCT))
+    assert has_vectors("f32", target) == has_vectors("f64", target) == ours
     assert way(500, 500, 500) == way(17, 70_000, 33, "f64") == large
     assert way(17, 500, 33, "f64") == way(300, 300, 300) == few
     assert way(500, 500, 8) == way(500, 50, 4, "f64") == way(40, 50, 2, batch=3) == pairs
@@ -287,6 +294,8 @@ def test_which_way_a_product_goes(level: str) -> None:
     assert way(16, 500, 500, "c64") == way(500, 500, 500, "c128") == PRODUCT
     assert way(1, 500, 500) == way(500, 500, 1, "c64") == VECTOR_PRODUCT
     assert way(1, 500, 500, batch=3) == few
+    assert way(500, 500, 500, "i64") == way(500, 500, 500, "u32") == PANEL_PRODUCT
+    assert way(500, 500, 500, "i8") == way(16, 500, 500, "i16") == NARROW_PRODUCT
 
 
 @every_target

@@ -17,11 +17,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.library.blas import blas
 from tenfold.backends.cpu.library.lapack.routines import form_of
-from tenfold.backends.cpu.library.routine import routine_text
 from tenfold.backends.cpu.run.compiled import CompiledProgram
-from tenfold.backends.cpu.target import host_target
-from tenfold.backends.llvm.assemble import assemble
-from tenfold.backends.llvm.target import target_with
 from tenfold.ops import TABLE
 from tenfold.parity.rule.agree import disagreement, judged
 from tenfold.reference import evaluate
@@ -348,23 +344,6 @@ def best(name: str, letter: str, m: int, n: int, words: dict[str, int]) -> int:
     run(*before, work, query, *behind, *[ctypes.c_int64(1)] * 2)
     assert len(before) == at + (name == "eig" and not complex_)
     return int(work[0])
-
-
-@pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"])
-def test_text_for_other_targets(triple: str) -> None:
-    target = target_with(triple, (), host_target().llvmlite)
-    for name in (
-        *("tn_solve_f32", "tn_lu_c64", "tn_svd_f64", "tn_eig_f32", "tn_small_inv_f32"),
-        *(
-            "tn_fft_f32",
-            "tn_columns_ifft_f32",
-            "tn_cumsum_f16",
-            "tn_cummin_reverse_f64",
-            "tn_cumprod_c64",
-        ),
-        "tn_greatest_f32",
-    ):
-        assert assemble(routine_text(name, target), target)
 
 
 def test_a_signal_is_seen_between_matrices() -> None:
