@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.backends.llvm.target import LEVELS, LLVMTarget, named
+from tenfold.backends.llvm.target import LLVMTarget, target_with
 from tenfold.kernel import Builder, Kernel
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import HOST, Program, every_target, fixed
@@ -99,9 +99,14 @@ def test_neighbours_of_the_divisor() -> None:
 
 def test_only_a_remainder_that_is_exact_will_do() -> None:
     """Without fused multiply-add there is nothing to be gained."""
-    assert "@llvm.fma" not in Program(by_row(400, 256, "f32"), named(LEVELS[0], HOST)).text
-    assert "@llvm.fma" in Program(by_row(400, 256, "f32"), HOST).text
-    assert "@llvm.fma" not in Program(by_row(4, 256, "f32"), HOST).text  # a small kernel
+
+    def fused(rows: int, target: LLVMTarget) -> bool:
+        return "@llvm.fma" in Program(by_row(rows, 256, "f32"), target, linked=False).text
+
+    least, more = (target_with("x86_64-unknown-linux-gnu", has) for has in ((), ("fma",)))
+    assert not fused(400, least)
+    assert fused(400, more)
+    assert not fused(4, more)  # a small kernel
 
 
 @every_target

@@ -26,6 +26,8 @@ from tests.backends.cpu.running import (
 
 Array = np.ndarray[Any, Any]
 
+STORES_PAST = HOST.arch == "x86_64"  # whether there are stores past the caches
+
 
 def softmax(rows: int, columns: int, axis: int, dtype: str = "f32") -> Kernel:
     b = Builder()
@@ -599,7 +601,7 @@ def test_outputs_past_the_caches(dtype: str, width: int, past: bool, target: LLV
     total = b.op("max", dtype, b.load(x, i * width + j), b.load(y, j))
     b.store(out, i * width + j, total)
     program = Program(b.finish(), target)
-    assert (program.compiled.schedule.stream is not None) == past
+    assert (program.compiled.schedule.stream is not None) == (past and STORES_PAST)
     xs, ys = random((rows, width), dtype), random((width,), dtype, 1)
     want = np.maximum(xs, ys)
     for shift in (0, 1, 7):
@@ -628,7 +630,7 @@ def test_what_works_in_place_may_store_past_the_caches(shift: int, target: LLVMT
     i = b.axis(n)
     b.store(out, i, b.op("sub", "f32", b.load(x, i), b.load(y, i)))
     program = Program(b.finish(), target)
-    assert program.compiled.schedule.stream == 0
+    assert program.compiled.schedule.stream == (0 if STORES_PAST else None)
     assert not program.compiled.polls
     given = random((n,)), random((n,), seed=1)
     want = given[0] - given[1]

@@ -25,7 +25,6 @@ from tenfold.backends.cpu.target import (
     machine,
 )
 from tenfold.backends.llvm.target import (
-    LEVELS,
     llvmlite_version,
     named,
     target_machine,
@@ -140,6 +139,20 @@ def test_a_level_that_can_not_be_had(
     assert f"one of {possible}, or not at all" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("arch", "asked", "known"),
+    [
+        ("x86_64", "generic", "x86-64, x86-64-v2, x86-64-v3, x86-64-v4"),
+        ("aarch64", "x86-64-v3", "generic"),
+    ],
+)
+def test_a_level_of_another_processor(arch: str, asked: str, known: str) -> None:
+    with pytest.raises(ValueProblem) as raised:
+        named(asked, target_with(f"{arch}-unknown-linux-gnu", ()))
+    assert raised.value.message == f"'{asked}' is no level of {arch}"
+    assert raised.value.fix == f"give one of {known}"
+
+
 def test_a_level_has_its_own_code_and_certificates(tmp_path: Path) -> None:
     """In one cache: what is found there again is what the same level wrote."""
     script = """
@@ -246,6 +259,6 @@ def test_llvm_knows_every_level(features: list[str]) -> None:
 
 
 def test_the_least_level_keeps_the_compiler() -> None:
-    base = named(LEVELS[0], host_target())
+    base = named(executable(host_target())[0], host_target())
     assert base.llvmlite == host_target().llvmlite
     assert base.missing_on(host_target()) is None

@@ -162,9 +162,9 @@ def named(name: str, like: LLVMTarget) -> LLVMTarget:
             features.update(members)
     made = target_with(like.triple, features, like.llvmlite)
     if made.name != name:
+        known = LEVELS if like.arch == "x86_64" else (made.name,)
         raise ValueProblem(
-            f"{name!r} is no level of {like.arch}",
-            fix=f"give one of {', '.join(LEVELS)}",
+            f"{name!r} is no level of {like.arch}", fix=f"give one of {', '.join(known)}"
         )
     return made
 

@@ -22,7 +22,9 @@ def draw(dtype: str, *shape: int) -> np.ndarray[Any, Any]:
     x = random.standard_normal(shape) * 20
     if dtype == "bool":
         return x > 25
-    made = x.astype(np.float32).astype(DTYPES[dtype])
+    # By way of integers: what a negative float is without a sign differs between processors.
+    by_way = np.int64 if KIND[DTYPES[dtype]] in "iu" else np.float32
+    made = x.astype(by_way).astype(DTYPES[dtype])
     if KIND[made.dtype] == "f":
         flat = made.reshape(-1)
         flat[::31], flat[1::11], flat[2::11], flat[3::13] = np.nan, 0.0, -0.0, np.inf
