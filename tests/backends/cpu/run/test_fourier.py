@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,14 @@ import pytest
 import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND
 from tenfold.backends.cpu.library import fourier
+from tenfold.backends.cpu.library.routine import routine_text
+from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.cpu.run.compiled import CompiledProgram
+from tenfold.backends.cpu.target import host_target
+from tenfold.backends.llvm.assemble import assemble
 from tenfold.parity.rule.agree import disagreement, judged
 from tenfold.reference import evaluate
+from tenfold.types import DTYPES, TensorType
 
 NORMS = ("backward", "ortho", "forward")
 KINDS: dict[str, Callable[..., Any]] = {
@@ -94,6 +100,53 @@ def test_columns_with_nan_and_any_number_of_threads() -> None:
     assert list(np.flatnonzero(bad)) == [7, 20]
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
+
+
+@pytest.mark.parametrize("name", ["ifft", "irfft"])
+def test_lines_on_any_number_of_threads(name: str) -> None:
+    """Also where NumPy has other bits for a line alone than for two at once, as on aarch64."""
+    x = draw("c16", 301, 300)
+    program = CompiledProgram(BACKEND.plan(tn.trace(KINDS[name], x)))
+    wanted, before = KINDS[name](x), tn.config.threads
+    try:
+        for threads in (1, 2, 3):
+            tn.config.threads = threads
+            np.testing.assert_array_equal(program([x])[0], wanted)
+    finally:
+        tn.config.threads = before
+
+
+@pytest.mark.parametrize(("dtype", "together"), [("c64", 4), ("c128", 2)])
+def test_lines_are_parted_at_whole_vectors(dtype: str, together: int) -> None:
+    """Of 16 bytes: what NumPy is called with, and where, for each part and for all of them."""
+    lines, points, seen = 23, 40, []
+    x = np.zeros((lines, points), DTYPES[dtype])
+    given = {"axis": 1, "norm": "backward", "inverse": False}
+    routine = fourier.fourier_routine("fft", TensorType(x.dtype, x.shape), given)
+    assert routine is not None
+
+    def transform(args: Any, extents: Any, steps: Any, given: int) -> None:
+        seen.append(((args[0] - x.ctypes.data) // x[0].nbytes, extents[0]))
+
+    words = ctypes.POINTER(ctypes.c_int64)
+    called = ctypes.CFUNCTYPE(None, words, words, words, ctypes.c_void_p)(transform)
+    symbols = dict.fromkeys(
+        ("tn_transform", "tn_given"), ctypes.cast(called, ctypes.c_void_p).value or 0
+    )
+    host = host_target()
+    code = assemble(routine_text(routine.symbol, host), host)
+    image = load([code], [routine.symbol], symbols)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
+    call = kind(image.address(routine.symbol))
+    buffers = np.array([x.ctypes.data, x.ctypes.data, 0, 0], np.uint64)
+    params = np.array(routine.params, np.int64)
+    for part in range(routine.parts):
+        assert not call(buffers.ctypes.data, params.ctypes.data, part, part + 1)
+    firsts = range(0, lines, together)
+    assert seen == [(first, min(together, lines - first)) for first in firsts]
+    seen.clear()
+    assert not call(buffers.ctypes.data, params.ctypes.data, 0, routine.parts)
+    assert seen == [(0, lines)]
 
 
 def test_many_axes() -> None:

@@ -4,6 +4,10 @@ The transforms of `np.fft` are ufuncs over lines. A ufunc's loops are functions 
 strides, need no GIL, and keep what they know of a length. So a transform along any axis is a call
 for each part before the axis, with the parts behind it as lines, and its bits are NumPy's. Many
 columns with a power of 2 of points are transformed by a routine of our own (`columns`).
+
+NumPy transforms as many lines at once as fill a vector, those that are left one by one, and on
+aarch64 the bits of the two differ. So lines are parted at whole vectors: how much of them is one
+call, and on which thread, does not show.
 """
 
 from __future__ import annotations
@@ -27,8 +31,9 @@ Given = Mapping[str, Any]
 # Of a ufunc: where these fields lie in NumPy's binary interface.
 _COUNTS, _FUNCTIONS, _DATA, _LOOPS = 16, 32, 40, 48
 _POLLED = 1 << 16  # points that are transformed without a poll, but for one part
-_WORDS = ("block", "lines", "n", "m", "x.part", "y.part", "x.line", "y.line", "x.point", "y.point",
-          "factor")  # fmt: skip
+_VECTOR = 16  # bytes of NumPy's vectors
+_WORDS = ("block", "lines", "all", "n", "m", "x.part", "y.part", "x.line", "y.line", "x.point",
+          "y.point", "factor")  # fmt: skip
 
 
 def fourier_routine(name: str, type: TensorType, given: Given) -> NodeRoutine | None:
@@ -53,14 +58,17 @@ def fourier_routine(name: str, type: TensorType, given: Given) -> NodeRoutine | 
             fourier_columns.scratch(n, SHORT[real]), weight // 2,
         )  # fmt: skip
     size, made = type.dtype.itemsize, real.itemsize * (1 if name == "irfft" else 2)
-    # Behind the last axis there is one line: then parts are the lines, some of them at a time.
-    block = max(1, _POLLED // points) if behind == 1 else 1
-    lines = (n * size, m * made) if behind == 1 else (size, made)
+    # Behind the last axis there is one line: then a part is a vector of them, some at a time.
+    last = behind == 1
+    lines = _VECTOR // real.itemsize if last else behind
+    block = max(1, _POLLED // (points * lines)) if last else 1
+    steps = (n * size, m * made) if last else (size, made)
     params = (
-        block, behind, n, m, n * behind * size, m * behind * made, *lines, behind * size,
-        behind * made, factor,
+        block, lines, before * behind, n, m, n * lines * size, m * lines * made, *steps,
+        behind * size, behind * made, factor,
     )  # fmt: skip
-    return NodeRoutine(f"tn_{kind}_{SHORT[real]}", params, before, 0, weight)
+    parts = -(-before // lines) if last else before
+    return NodeRoutine(f"tn_{kind}_{SHORT[real]}", params, parts, 0, weight)
 
 
 def _factor(points: int, norm: str, inverse: bool, real: np.dtype[Any]) -> Any:
@@ -150,8 +158,11 @@ head:
 part:
   %far = add i64 %row, %block
   %end = call i64 @llvm.smin.i64(i64 %far, i64 %high)
+  %begun = mul i64 %row, %lines
+  %left = sub i64 %all, %begun
   %count = sub i64 %end, %row
-  %outer = mul i64 %count, %lines
+  %wanted = mul i64 %count, %lines
+  %outer = call i64 @llvm.smin.i64(i64 %wanted, i64 %left)
   %x.offset = mul i64 %row, %x.part
   %y.offset = mul i64 %row, %y.part
   %x = getelementptr i8, ptr %x.all, i64 %x.offset
