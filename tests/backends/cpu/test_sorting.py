@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from running import HOST, every_target
 
 from tenfold.backends.cpu.entry.abi import STOPPED
-from tenfold.backends.cpu.library.sort import sort_name
+from tenfold.backends.cpu.library.sort import quick, sort_name
 from tenfold.backends.cpu.library.sort.poll import POLLED
 from tenfold.backends.cpu.library.sort.sort import LONGEST, scratch_bytes, sort_text
 from tenfold.backends.cpu.link.loader import load
@@ -66,7 +66,7 @@ POLL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 @pytest.mark.parametrize("shape", [(1, 300_000), (12_000, 16), (200, 900), (3, 70_000)])
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [("sort", "f64"), ("sort", "i8"), ("argsort", "i32"), ("argsort", "f64")],
+    [("sort", "f64"), ("sort", "f32"), ("sort", "i8"), ("argsort", "i32"), ("argsort", "f64")],
 )
 def test_long_sorts_poll_and_stop_when_told(name: str, dtype: str, shape: tuple[int, int]) -> None:
     x, seen = draw(dtype, shape, 1), [0]
@@ -155,6 +155,76 @@ def test_infinities_and_nans_are_told_apart(target: LLVMTarget, dtype: str, leng
     x = np.random.default_rng(1).choice(values, (2, length))
     order = np.argsort(x, 1, kind="stable")
     assert lines("sort", dtype, target, x).tobytes() == np.take_along_axis(x, order, 1).tobytes()
+
+
+PARTED = ("f32", "f64", "i32", "i64", "u32", "u64")
+
+
+def shaped(dtype: str, length: int) -> list[Array]:
+    """Lines that parting may find hard: in order already, or of few distinct values."""
+    given, of = DTYPES[dtype], np.random.default_rng(length)
+    base, count = draw(dtype, (1, length), length), np.arange(length)
+    rising = np.sort(base, 1)
+    made = [rising, rising[:, ::-1], np.full((1, length), 7)]
+    made += [np.minimum(count, length - 1 - count)[None], (count % 7)[None], (count % 100)[None]]
+    made += [of.choice(base[0], k)[of.integers(0, k, (1, length))] for k in (2, 3, 30)]
+    if KIND[given] == "f":
+        ends = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan]
+        bits = np.frombuffer(of.bytes(given.itemsize * length), given)[None]
+        made += [bits, np.full((1, length), np.nan)]
+    else:
+        limits = np.iinfo(given)
+        ends = [limits.min, limits.min + 1, 0, limits.max - 1, limits.max]
+        made += [np.full((1, length), one, given) for one in (limits.min, limits.max)]
+    made += [np.array(ends, given)[of.integers(0, k, (1, length))] for k in (2, len(ends))]
+    return [np.ascontiguousarray(one.astype(given, copy=False)) for one in made]
+
+
+@every_target
+@pytest.mark.parametrize("dtype", PARTED)
+def test_lines_in_order_and_of_few_values(target: LLVMTarget, dtype: str) -> None:
+    """Around what registers hold (64 items to 256), and where ranges are parted once or often."""
+    for length in (1, 3, 4, 8, 9, 33, 63, 64, 65, 127, 129, 255, 256, 257, 300, 513, 5000):
+        for x in shaped(dtype, length):
+            wanted = np.sort(x, 1, kind="stable")
+            assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f32", "f64", "u32", "i64"])
+def test_bad_pivots_are_left_for_the_middle_of_what_there_may_be(
+    target: LLVMTarget, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is done with a range that was parted too often; here with every one, from the first."""
+    monkeypatch.setattr(quick, "_PARTINGS", 0)
+    image.cache_clear()
+    try:
+        for length in (300, 1000, 20_000):
+            for x in (draw(dtype, (2, length), length), *shaped(dtype, length)):
+                wanted = np.sort(x, 1, kind="stable")
+                assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()
+    finally:
+        image.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i64"])
+def test_a_line_of_equal_elements_polls(dtype: str) -> None:
+    x, seen = np.full((1, 400_000), 3, DTYPES[dtype]), [0]
+    last = 1 << 30
+
+    def answer(given: int) -> int:
+        seen[0] += 1
+        return int(seen[0] > last)
+
+    poll = POLL(answer)
+    address = ctypes.cast(poll, ctypes.c_void_p).value or 0
+    assert lines("sort", dtype, HOST, x, address).tobytes() == x.tobytes()
+    polls = seen[0]
+    assert polls >= 2 * (x.size // POLLED)  # as it is parted, and as it is filled
+    for last in range(polls):
+        seen[0] = 0
+        lines("sort", dtype, HOST, x, address, STOPPED)
+        assert seen[0] == last + 1
 
 
 def test_what_there_is_no_sort_of() -> None:

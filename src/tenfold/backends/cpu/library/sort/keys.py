@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, SIZES, kind
 
 PADDING = 512  # bytes that whole blocks of vectors may reach beyond a line
@@ -21,7 +20,8 @@ class SortForm:
     bits: int  # of an element, and of its key
     item: int  # bits of what is moved: the key, and below it the position
     digit: int = 8  # bits of a digit in a sort by radix
-    real: bool = False  # whether items are merged as floats; NaNs are infinities then
+    real: bool = False  # whether items are compared as floats, which takes less than integers of 64
+    # bits take; NaNs are infinities then
 
     @property
     def size(self) -> int:
@@ -65,14 +65,14 @@ def form_of(name: str, dtype: str) -> SortForm:
     bits = 8 * SIZES[dtype]
     positions = name == "argsort"
     item = bits if not positions else 64 if bits <= 32 else 128
-    return SortForm(positions, kind(dtype), _INFINITY.get(dtype, 0), bits, item)
-
-
-def fitted(form: SortForm, target: LLVMTarget) -> SortForm:
-    """The form as items are merged on a target: floats of 64 bits are compared as floats where
-    integers of that length take several instructions."""
-    real = form.letter == "f" and form.item == 64 and not form.positions
-    return replace(form, real=real and target.vector_bytes < 64)
+    return SortForm(
+        positions,
+        kind(dtype),
+        _INFINITY.get(dtype, 0),
+        bits,
+        item,
+        real=dtype == "f64" and not positions,
+    )
 
 
 def key(

@@ -7,7 +7,8 @@ are put back after it.
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.sort.keys import SortForm, key
+from tenfold.backends.cpu.library.sort.items import greatest, items, live, turned
+from tenfold.backends.cpu.library.sort.keys import SortForm
 from tenfold.backends.cpu.library.sort.network import merged, sorted_vectors
 from tenfold.backends.cpu.library.sort.poll import ENDS, POLLED, due, polled
 from tenfold.backends.cpu.library.sort.restore import restoring
@@ -15,7 +16,6 @@ from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import LANES, Writer
 
 BLOCK = 4 * LANES  # items that are sorted in registers
-_LANE = "<" + ", ".join(f"i64 {n}" for n in range(LANES)) + ">"
 
 
 def merging(form: SortForm, name: str, w: Writer) -> str:
@@ -37,7 +37,7 @@ start:
   %up = add i64 %n, {BLOCK - 1}
   %m = and i64 %up, -{BLOCK}
 """
-        + _live("live", "%whole")
+        + live("live", "%whole")
         + _taking(form, w)
         + _levels(form, v)
         + _giving(form, v, w)
@@ -66,43 +66,6 @@ def needs(form: SortForm) -> tuple[str, ...]:
     )
 
 
-def _turned(form: SortForm) -> str:
-    """What turns unsigned items into signed ones in the same order, and back: more processors can
-    compare these."""
-    return f"splat (i{form.item} {-1 << form.item - 1})"
-
-
-def _greatest(form: SortForm) -> str:
-    if form.real:
-        return f"splat ({form.merged} 0x7FF0000000000000)"
-    return f"splat (i{form.item} {(1 << form.item - 1) - 1})"
-
-
-def _items(form: SortForm, name: str, line: str, at: str, taken: str = "") -> str:
-    """%NAME.item: the items of a vector of elements, or of those that are taken already."""
-    v, keys = (f"<{LANES} x i{bits}>" for bits in (form.item, form.bits))
-    text = key(form, name, line, at, wide=True, taken=taken)
-    if form.real:
-        truth = f"<{LANES} x i1>"
-        return text + (
-            f"  %{name}.number = select {truth} %{name}.nan, {keys} splat (i{form.bits} "
-            f"{form.infinity}), {keys} %{name}.raw\n"
-            f"  %{name}.item = bitcast {keys} %{name}.number to <{LANES} x {form.merged}>\n"
-        )
-    if not form.positions:
-        return text + f"  %{name}.item = xor {v} %{name}, {_turned(form)}\n"
-    return text + (
-        f"  %{name}.long = zext {keys} %{name} to {v}\n"
-        f"  %{name}.high = shl {v} %{name}.long, splat (i64 {form.below})\n"
-        f"  %{name}.one = insertelement {v} poison, i64 {at}, i64 0\n"
-        f"  %{name}.first = shufflevector {v} %{name}.one, {v} poison, "
-        f"<{LANES} x i32> zeroinitializer\n"
-        f"  %{name}.place = add {v} %{name}.first, {_LANE}\n"
-        f"  %{name}.both = or {v} %{name}.high, %{name}.place\n"
-        f"  %{name}.item = xor {v} %{name}.both, {_turned(form)}\n"
-    )
-
-
 def _taking(form: SortForm, w: Writer) -> str:
     """Items into the scratch memory, each block of them sorted. The last one is filled up: one of
     a short line lane by lane; of others what is left of the line is copied before elements that
@@ -118,7 +81,7 @@ in.more:
         last = (count - 1) * LANES
         at = w.op(f"getelementptr {element}, ptr %x, i64 {last}")
         taken = masks.load(w, at, element, f"%live.{count}", align=1)
-        text += f"in.{count}:\n{_live(f'live.{count}', last)}{w.taken()}"
+        text += f"in.{count}:\n{live(f'live.{count}', last)}{w.taken()}"
         text += _block(form, count, "%x", "0", taken) + "  br label %level\n"
     text += f"""in.many:
   %full = and i64 %n, -{BLOCK}
@@ -158,33 +121,21 @@ in.body:
     )
 
 
-def _live(name: str, before: int | str) -> str:
-    """%NAME: which lanes of a vector are in the line, that many elements before it."""
-    v = f"<{LANES} x i64>"
-    return (
-        f"  %{name}.left = sub i64 %n, {before}\n"
-        f"  %{name}.one = insertelement {v} poison, i64 %{name}.left, i64 0\n"
-        f"  %{name}.all = shufflevector {v} %{name}.one, {v} poison, "
-        f"<{LANES} x i32> zeroinitializer\n"
-        f"  %{name} = icmp sgt {v} %{name}.all, {_LANE}\n"
-    )
-
-
 def _block(form: SortForm, count: int, line: str, at: str, taken: str = "") -> str:
     """So many vectors of a line from a place on, sorted into the scratch memory; the last of them
     as `taken` has it, where it is not whole."""
-    v, text, items = f"<{LANES} x {form.merged}>", "", []
+    v, text, held = f"<{LANES} x {form.merged}>", "", []
     for number in range(count):
         name, last = f"k{count}.{number}", number == count - 1
         text += f"  %{name}.place.at = add i64 {at}, {number * LANES}\n"
-        text += _items(form, name, line, f"%{name}.place.at", taken if last else "")
+        text += items(form, name, line, f"%{name}.place.at", taken if last else "")
         if taken and last:
             text += (
                 f"  %{name}.full = select <{LANES} x i1> %live.{count}, {v} %{name}.item, "
-                f"{v} {_greatest(form)}\n"
+                f"{v} {greatest(form)}\n"
             )
-        items.append(f"%{name}.full" if taken and last else f"%{name}.item")
-    more, made = sorted_vectors(form, f"s{count}", items)
+        held.append(f"%{name}.full" if taken and last else f"%{name}.item")
+    more, made = sorted_vectors(form, f"s{count}", held)
     text += more
     for number, vector in enumerate(made):
         name = f"k{count}.{number}"
@@ -387,10 +338,10 @@ def _giving(form: SortForm, v: str, w: Writer) -> str:
             return (
                 f"  %{name}.out = bitcast {v} %{name}.item to {whole}\n"
                 f"  %{name}.zero = fcmp oeq {v} %{name}.item, zeroinitializer\n"
-                f"  %{name}.nan = fcmp oeq {v} %{name}.item, {_greatest(form)}\n"
+                f"  %{name}.nan = fcmp oeq {v} %{name}.item, {greatest(form)}\n"
                 f"  %{name}.odd = or {one} %{name}.zero, %{name}.nan\n"
             )
-        text = f"  %{name} = xor {v} %{name}.item, {_turned(form)}\n"
+        text = f"  %{name} = xor {v} %{name}.item, {turned(form)}\n"
         if restores:
             return text + (
                 f"  %{name}.minus = ashr {v} %{name}, splat ({item} {form.bits - 1})\n"

@@ -60,17 +60,17 @@ def merged(
     return text, made
 
 
-def compared(form: SortForm, name: str, a: str, b: str) -> str:
+def compared(form: SortForm, name: str, a: str, b: str, lanes: int = LANES) -> str:
     """%NAME.less and %NAME.more: the less and the greater of two vectors, lane by lane: each
     item is in one of both, whatever compares as equal."""
-    v = f"<{LANES} x {form.merged}>"
+    v = f"<{lanes} x {form.merged}>"
     if not form.real:
-        n = f"v{LANES}i{form.item}"
+        n = f"v{lanes}i{form.item}"
         return (
             f"  %{name}.less = call {v} @llvm.smin.{n}({v} {a}, {v} {b})\n"
             f"  %{name}.more = call {v} @llvm.smax.{n}({v} {a}, {v} {b})\n"
         )
-    truth = f"<{LANES} x i1>"
+    truth = f"<{lanes} x i1>"
     return (
         f"  %{name}.under = fcmp olt {v} {a}, {b}\n"
         f"  %{name}.less = select {truth} %{name}.under, {v} {a}, {v} {b}\n"

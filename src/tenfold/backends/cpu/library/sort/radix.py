@@ -6,6 +6,7 @@ first one reads these, but of floats, whose keys take longer to make than to sto
 
 from __future__ import annotations
 
+from tenfold.backends.cpu.library.sort.items import negative_zero
 from tenfold.backends.cpu.library.sort.keys import SortForm, counted, digit, item, key
 from tenfold.backends.cpu.library.sort.poll import ENDS, counted_long, due, polled
 from tenfold.backends.cpu.library.sort.restore import restoring
@@ -195,8 +196,8 @@ def _given(form: SortForm, name: str) -> str:
 
 
 def _looking(form: SortForm) -> str:
-    """Whether there are zeros or NaNs in the line, which is longer than a vector. The last vector
-    begins before the one ahead of it ends."""
+    """Whether there are negative zeros or NaNs in the line, which is longer than a vector. The last
+    vector begins before the one ahead of it ends."""
     one, w = f"<{LANES} x i1>", f"<{LANES} x i{form.bits}>"
     return (
         f"""odd.test:
@@ -209,7 +210,8 @@ look:
   %look.here = call i64 @llvm.umin.i64(i64 %look.i, i64 %look.last)
 """
         + key(form, "seen", "%x", "%look.here", wide=True)
-        + f"""  %seen.odd = or {one} %seen.zero, %seen.nan
+        + negative_zero(form, "seen")
+        + f"""  %seen.odd = or {one} %seen.least, %seen.nan
   %seen.bits = sext {one} %seen.odd to {w}
   %look.also = or {w} %look.odd, %seen.bits
   %look.more = add i64 %look.i, {LANES}

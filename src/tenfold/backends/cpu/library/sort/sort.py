@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.backends.cpu.library.sort.keys import PADDING, SortForm, fitted, form_of
-from tenfold.backends.cpu.library.sort.merge import merging, needs
+from tenfold.backends.cpu.library.sort import merge, quick
+from tenfold.backends.cpu.library.sort.keys import PADDING, SortForm, form_of
 from tenfold.backends.cpu.library.sort.poll import ENDS, LOOK, POLLED, polled
 from tenfold.backends.cpu.library.sort.radix import radix
 from tenfold.backends.cpu.library.sort.short import ranking
@@ -82,15 +82,22 @@ def _called(label: str, function: str, scratch: str) -> str:
 def sort_text(symbol: str, target: LLVMTarget) -> str:
     """The module of the sort that has this name."""
     _, name, dtype = symbol.split("_")
-    form = fitted(form_of(name, dtype), target)
+    form = form_of(name, dtype)
     result = "i64" if form.positions else f"i{form.bits}"
     functions, line, w = "", "", Writer(target)
+    needs: tuple[str, ...] = _NEEDS
+    parted = quick.parts(form, target)
     if form.item <= 64:
-        functions += merging(form, f"{symbol}_m", w)
+        if parted:
+            functions += quick.quick(form, f"{symbol}_m", w)
+            needs += quick.needs(form, target)
+        else:
+            functions += merge.merging(form, f"{symbol}_m", w)
+            needs += merge.needs(form)
         short = _called("short", f"{symbol}_m", "ptr %a, ptr %b")
     else:
         short = ranking(form)
-    if _short(form) == LONGEST:
+    if parted or _short(form) == LONGEST:
         line = f"  br label %short\n{short}"
     else:
         longer = _longer(form)
@@ -145,6 +152,4 @@ begin:
         + polled("rows.poll", "line")
         + ENDS
     )
-    return join(
-        [Fragment((*_NEEDS, *(needs(form) if form.item <= 64 else ()), *sorted(w.declared)), body)]
-    )
+    return join([Fragment((*needs, *sorted(w.declared)), body)])
