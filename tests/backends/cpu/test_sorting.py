@@ -17,6 +17,7 @@ from running import HOST, every_target
 
 from tenfold.backends.cpu.entry.abi import STOPPED
 from tenfold.backends.cpu.library.sort import quick, sort_name
+from tenfold.backends.cpu.library.sort.parting import IN_PLACE
 from tenfold.backends.cpu.library.sort.poll import POLLED
 from tenfold.backends.cpu.library.sort.sort import LONGEST, scratch_bytes, sort_text
 from tenfold.backends.cpu.link.loader import load
@@ -191,6 +192,15 @@ def test_lines_in_order_and_of_few_values(target: LLVMTarget, dtype: str) -> Non
 
 
 @every_target
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
+def test_long_lines_are_parted_in_place(target: LLVMTarget, dtype: str) -> None:
+    for length in (IN_PLACE, IN_PLACE + 1, IN_PLACE + 47, 3 * IN_PLACE + 5):
+        for x in (draw(dtype, (2, length), length), *shaped(dtype, length)):
+            wanted = np.sort(x, 1, kind="stable")
+            assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()
+
+
+@every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64", "u32", "i64"])
 def test_bad_pivots_are_left_for_the_middle_of_what_there_may_be(
     target: LLVMTarget, dtype: str, monkeypatch: pytest.MonkeyPatch
@@ -199,7 +209,7 @@ def test_bad_pivots_are_left_for_the_middle_of_what_there_may_be(
     monkeypatch.setattr(quick, "_PARTINGS", 0)
     image.cache_clear()
     try:
-        for length in (300, 1000, 20_000):
+        for length in (300, 1000, 20_000, IN_PLACE + 1):
             for x in (draw(dtype, (2, length), length), *shaped(dtype, length)):
                 wanted = np.sort(x, 1, kind="stable")
                 assert lines("sort", dtype, target, x).tobytes() == wanted.tobytes()

@@ -23,8 +23,8 @@ def _run(form: SortForm) -> int:
 
 
 def sorting(form: SortForm, name: str, w: Writer) -> str:
-    """A function that gives up to `most` items at %p as elements at %y. As long as this is in the
-    line, which ends at %end, what follows them there is written over."""
+    """A function that gives up to `most` items at %p as elements at %y. Up to %end, what follows
+    them there is written over."""
     lanes, run = w.target.lanes(form.size), _run(form)
     v, whole = f"<{lanes} x {form.merged}>", f"<{lanes} x i{form.item}>"
     text = f"""
@@ -94,9 +94,12 @@ def _loaded(
     v = f"<{lanes} x {form.merged}>"
     for number in range(vectors):
         at = w.op(f"getelementptr {v}, ptr {start}, i64 {number}")
-        x = w.op(f"load {v}, ptr {at}, align {form.size}")
-        if number >= full:
+        if number < full:
+            x = w.op(f"load {v}, ptr {at}, align {form.size}")
+        else:
             live = _live(form, w, count, number)
+            bits = masks.load(w, at, f"i{form.item}", live, lanes=lanes, align=form.size)
+            x = w.op(f"bitcast <{lanes} x i{form.item}> {bits} to {v}")
             x = w.op(f"select <{lanes} x i1> {live}, {v} {x}, {v} {greatest(form)}")
         found.append(x)
     return found

@@ -1,30 +1,40 @@
 """Ranges of items parted about one of them, again and again, until registers hold what is left.
 
-A range lies in one half of the scratch memory. What is below a pivot stays there, moved up to the
-beginning of the range; the rest goes to the same number of items of the other half. Then either
-part is treated so, with what the other half had there for its scratch memory, the lower part first:
-so whatever lies behind a range that is being treated is over or dead, and whole vectors may be
-stored.
+A range and its scratch memory are of the same length. What is below a pivot goes to the beginning
+of the range, the rest to the end of the scratch memory: so it stands as far from the end as it will
+in the line. Then either part is treated so, with what is free beside it for its scratch memory, the
+lower part first. A range that the nearest caches do not hold is parted in place instead: the next
+vectors are read where there is less room behind those that were read, so that there is always room
+for what is below, and for the others.
 
-The pivot is a median of medians of nine vectors at equal distances. Where it is the least that may
-be in the range, this is parted about what comes next after it, and all of the lower part is the
-same. So lines of few distinct items take no longer. What was parted often and is still long has had
-bad pivots: from then on the middle between its bounds is the pivot, so that there are but as many
-more rounds as an item has bits.
+Vectors are stored whole, so what is stored last in a range is kept apart first, in %spare: a number
+of items that leaves whole trips, and what makes room to begin in place. They go one by one after
+all others.
+
+Where the pivot is the least that may be in a range, this is parted about what comes next after it,
+and all of the lower part is the same. So lines of few distinct items take no longer. What was
+parted often and is still long has had bad pivots: from then on the middle between its bounds is the
+pivot, so that there are but as many more rounds as an item has bits.
 """
 
 from __future__ import annotations
 
+from tenfold.backends.cpu.library.sort.apart import apart, below, counted, stored, table
 from tenfold.backends.cpu.library.sort.few import element, most
 from tenfold.backends.cpu.library.sort.keys import SortForm
-from tenfold.backends.cpu.library.sort.network import compared
+from tenfold.backends.cpu.library.sort.pivot import middle, sampled
 from tenfold.backends.cpu.library.sort.poll import ENDS, POLLED, due, polled
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import Writer
 
 _TRIP = 4  # vectors that are parted in a trip
-_SAMPLES = 9
 _POLLING = 8192  # items of a range whose parting polls
+IN_PLACE = POLLED  # items of a range that is parted within its half
+
+
+def spare(form: SortForm, w: Writer) -> int:
+    """Items that %spare of `parting` has room for."""
+    return (3 * _TRIP + 1) * w.target.lanes(form.size)
 
 
 def parting(form: SortForm, name: str, few: str, w: Writer) -> str:
@@ -34,11 +44,11 @@ def parting(form: SortForm, name: str, few: str, w: Writer) -> str:
     item, lanes, steps = form.merged, w.target.lanes(form.size), w.target.lanes(form.size) * _TRIP
     v = f"<{lanes} x {item}>"
     return (
-        _table(form, name, w)
+        table(form, name, w)
         + _filling(form, name, w)
         + f"""
 define internal i32 @{name}(ptr %buffers, ptr %p.first, ptr %q.first, ptr %y.first, ptr %end,
-  i64 %n.first, {item} %low.first, {item} %high, i64 %depth.first) noinline nounwind
+  ptr %spare, i64 %n.first, {item} %low.first, {item} %high, i64 %depth.first) noinline nounwind
   "prefer-vector-width"="512" {{
 start:
   br label %range
@@ -59,12 +69,12 @@ many:
   br i1 %deep, label %middle, label %sample
 middle:
 """
-        + _middle(form)
+        + middle(form)
         + """  br label %pivoted
 sample:
   %depth.one = sub i64 %depth, 1
 """
-        + _pivot(form, w, lanes, v)
+        + sampled(form, lanes)
         + f"""  br label %pivoted
 pivoted:
   %same = phi i1 [ false, %middle ], [ %s.same, %sample ]
@@ -78,60 +88,96 @@ part:
   %bound.one = insertelement {v} poison, {item} %bound, i64 0
   %bound.all = shufflevector {v} %bound.one, {v} poison, <{lanes} x i32> zeroinitializer
   %n.less = sub i64 %n, 1
-  %head.less = and i64 %n.less, {lanes - 1}
-  %head = add i64 %head.less, 1
-  %head.items = load {v}, ptr %p, align {form.size}
+  %odd.less = and i64 %n.less, {steps - 1}
+  %odd = add i64 %odd.less, 1
+  %large = icmp ugt i64 %n, {IN_PLACE}
   %polls = icmp ugt i64 %n, {_POLLING}
-  br label %block
-block:
-  %from = phi i64 [ %head, %part ], [ %trip.i, %ones ]
-  %left = phi i64 [ 0, %part ], [ %trip.left, %ones ]
-  %on = icmp ult i64 %from, %n
-  br i1 %on, label %block.on, label %last
-block.on:
-  br i1 %polls, label %block.poll, label %block.go
+  br i1 %polls, label %begin.poll, label %begin
 """
-        + polled("block.poll", "block.go")
-        + f"""block.go:
-  %block.far = add i64 %from, {POLLED}
-  %block.end = call i64 @llvm.umin.i64(i64 %block.far, i64 %n)
+        + polled("begin.poll", "begin")
+        + "begin:\n"
+        + _kept(form, w, "%p", "0", steps)
+        + f"""  br i1 %large, label %begin.large, label %begun
+begin.large:
+  %ends.place = sub i64 %n, {steps}
+  %ends.at = getelementptr {item}, ptr %p, i64 %ends.place
+  %second.at = getelementptr {item}, ptr %p, i64 {steps}
+  %both = add i64 %odd, {steps}
+"""
+        + _kept(form, w, "%second.at", str(steps), steps)
+        + _kept(form, w, "%ends.at", "%both", steps)
+        + f"""  br label %begun
+begun:
+  %first = phi i64 [ %odd, %begin ], [ %both, %begin.large ]
+  %apart = phi i64 [ 0, %begin ], [ {steps}, %begin.large ]
+  %kept = add i64 %first, %apart
+  %ends.first = sub i64 %n, %apart
+  %ends.next = sub i64 %ends.first, {steps}
+  %through = sub i64 %n, %kept
+  %upper.to = select i1 %large, ptr %p, ptr %q
   br label %trips
 trips:
-  %trip.i = phi i64 [ %from, %block.go ], [ %trip.next, %trip ], [ %one.next, %one ]
-  %trip.left = phi i64 [ %left, %block.go ], [ %trip.l{_TRIP}, %trip ], [ %one.l1, %one ]
-  %trip.next = add i64 %trip.i, {steps}
-  %trip.on = icmp ule i64 %trip.next, %block.end
-  br i1 %trip.on, label %trip, label %ones
+  %done = phi i64 [ 0, %begun ], [ %done.more, %trip ], [ %done.more, %trip.poll ]
+  %next = phi i64 [ %first, %begun ], [ %next.more, %trip ], [ %next.more, %trip.poll ]
+  %left = phi i64 [ 0, %begun ], [ %trip.l{_TRIP}, %trip ], [ %trip.l{_TRIP}, %trip.poll ]
+  %trip.on = icmp ult i64 %done, %through
+  br i1 %trip.on, label %trip.from, label %rest
+trip.from:
+  %next.front = add i64 %next, {steps}
+  br i1 %large, label %trip.side, label %trip
+trip.side:
+  %room.lower = sub i64 %next, %left
+  %room.twice = shl i64 %room.lower, 1
+  %scarce = icmp ule i64 %room.twice, %kept
+  %side.gone = sub i64 %next, %first
+  %side.back = sub i64 %done, %side.gone
+  %side.end = sub i64 %ends.next, %side.back
+  %side.from = select i1 %scarce, i64 %next, i64 %side.end
+  %side.next = select i1 %scarce, i64 %next.front, i64 %next
+  br label %trip
 trip:
+  %from = phi i64 [ %next, %trip.from ], [ %side.from, %trip.side ]
+  %next.more = phi i64 [ %next.front, %trip.from ], [ %side.next, %trip.side ]
 """
-        + _parted(form, name, w, "trip", _TRIP, lanes)
-        + """  br label %trips
-ones:
-  %one.on = icmp ult i64 %trip.i, %block.end
-  br i1 %one.on, label %one, label %block
-one:
+        + _parted(form, name, w, lanes)
+        + f"""  %done.more = add i64 %done, {steps}
 """
-        + _parted(form, name, w, "one", 1, lanes)
-        + f"""  %one.next = add i64 %trip.i, {lanes}
-  br label %trips
+        + due("trip", "%done.more", "trip.poll", "trips")
+        + polled("trip.poll", "trips")
+        + """rest:
+  %rest.i = phi i64 [ 0, %trips ], [ %rest.more, %rest.end ]
+  %rest.left = phi i64 [ %left, %trips ], [ %rest.lower, %rest.end ]
+  %rest.count = sub i64 %kept, %rest.i
+  %rest.on = icmp sgt i64 %rest.count, 0
+  br i1 %rest.on, label %rest.part, label %last
+rest.part:
+"""
+        + _rest(form, name, w, lanes)
+        + f"""rest.end:
+  %rest.more = add i64 %rest.i, {lanes}
+  br label %rest
 last:
-"""
-        + _head(form, name, w, lanes)
-        + f"""  br i1 %same, label %equals, label %lower
+  %n.lower = add i64 %rest.left, 0
+  %p.upper = getelementptr {item}, ptr %upper.to, i64 %n.lower
+  %q.other = getelementptr {item}, ptr %p, i64 %n.lower
+  %q.upper = select i1 %large, ptr %q, ptr %q.other
+  %y.upper = getelementptr {item}, ptr %y, i64 %n.lower
+  %there = icmp eq ptr %p.upper, %y.upper
+  %end.lower = select i1 %there, ptr %y.upper, ptr %end
+  br i1 %same, label %equals, label %lower
 equals:
   %fill.code = call i32 @{name}_fill(ptr %buffers, ptr %y, i64 %n.lower, {item} %pivot)
   %fill.on = icmp eq i32 %fill.code, 0
   br i1 %fill.on, label %upper, label %stopped
 lower:
-  %code = call i32 @{name}(ptr %buffers, ptr %p, ptr %q.lower, ptr %y, ptr %end,
-    i64 %n.lower, {item} %low, {item} %high.lower, i64 %depth.less)
+  %code = call i32 @{name}(ptr %buffers, ptr %p, ptr %q, ptr %y, ptr %end.lower,
+    ptr %spare, i64 %n.lower, {item} %low, {item} %high.lower, i64 %depth.less)
   %code.on = icmp eq i32 %code, 0
   br i1 %code.on, label %upper, label %failed
 failed:
   ret i32 %code
 upper:
   %n.upper = sub i64 %n, %n.lower
-  %y.upper = getelementptr {item}, ptr %y, i64 %n.lower
   br label %range
 filled:
   %all.code = call i32 @{name}_fill(ptr %buffers, ptr %y, i64 %n, {item} %pivot)
@@ -139,27 +185,6 @@ filled:
 """
         + ENDS
     )
-
-
-def _upward(form: SortForm, w: Writer) -> bool:
-    """Whether items are compressed, and what goes to the other half is stored from its beginning
-    on. Else a vector's items are parted by one shuffle, looked up by which of them are below, and
-    stored twice: in the other half from its end down, so that the others are written over."""
-    return w.target.lanes(form.size) > 8
-
-
-def _table(form: SortForm, name: str, w: Writer) -> str:
-    """For each set of lanes: these, then the others. Where a shuffle moves 32 bits alone, both
-    halves of an item."""
-    if _upward(form, w):
-        return ""
-    lanes, text = w.target.lanes(form.size), ""
-    for chosen in range(1 << lanes):
-        order = sorted(range(lanes), key=lambda lane: not chosen >> lane & 1)
-        if lanes == 4:
-            order = [2 * lane + half for lane in order for half in (0, 1)]
-        text += "".join(f"\\{lane:02X}" for lane in order)
-    return f'@{name}_table = private constant [{8 << lanes} x i8] c"{text}", align 64\n'
 
 
 def _filling(form: SortForm, name: str, w: Writer) -> str:
@@ -202,200 +227,69 @@ fill.body:
     )
 
 
-def _middle(form: SortForm) -> str:
-    """%m.bound: what comes next after the middle between the bounds, which is %m.high; whether the
-    bounds are the %m.same. Floats are taken for integers in the same order."""
-    item, bits, text = form.merged, f"i{form.item}", ""
-    low, high = "%low", "%high"
-    if form.real:
-        low, high = "%m.low.order", "%m.high.order"
-        for name in ("low", "high"):
-            text += f"  %m.{name}.bits = bitcast {item} %{name} to {bits}\n"
-            text += _ordered(form, f"m.{name}.order", f"%m.{name}.bits")
-    text += f"""  %m.same = icmp sge {bits} {low}, {high}
-  %m.length = sub {bits} {high}, {low}
-  %m.half = lshr {bits} %m.length, 1
-  %m.number = add {bits} {low}, %m.half
-  %m.next = add {bits} %m.number, 1
-"""
-    for made, number in (("high", "number"), ("bound", "next")):
-        if form.real:
-            text += _ordered(form, f"m.{made}.made", f"%m.{number}")
-            text += f"  %m.{made} = bitcast {bits} %m.{made}.made to {item}\n"
-        else:
-            text += f"  %m.{made} = add {bits} %m.{number}, 0\n"
-    return text
-
-
-def _ordered(form: SortForm, name: str, x: str) -> str:
-    """%NAME: the bits of a float as a signed number in its order, and back."""
-    bits = f"i{form.item}"
-    return f"""  %{name}.sign = ashr {bits} {x}, {form.item - 1}
-  %{name}.turn = and {bits} %{name}.sign, {(1 << form.item - 1) - 1}
-  %{name} = xor {bits} {x}, %{name}.turn
-"""
-
-
-def _pivot(form: SortForm, w: Writer, lanes: int, v: str) -> str:
-    """%s.pivot, an item of the range; whether it is the %s.same as the lower bound; the %s.bound of
-    what is below it, or, where it is, of what equals it; whether that must be %s.all."""
-    item, bits, size = form.merged, f"i{form.item}", form.size
-    text = f"""  %s.room = sub i64 %n, {lanes}
-  %s.step = udiv i64 %s.room, {_SAMPLES - 1}
-"""
-    names = []
-    for number in range(_SAMPLES):
-        text += (
-            f"  %s.{number}.i = mul i64 %s.step, {number}\n"
-            f"  %s.{number}.at = getelementptr {item}, ptr %p, i64 %s.{number}.i\n"
-            f"  %s.{number} = load {v}, ptr %s.{number}.at, align {size}\n"
-        )
-        names.append(f"%s.{number}")
-
-    def median(name: str, three: list[str]) -> str:
-        """%NAME: the median of three vectors, lane by lane."""
-        return (
-            compared(form, f"{name}.ab", three[0], three[1], lanes)
-            + compared(form, f"{name}.bc", f"%{name}.ab.more", three[2], lanes)
-            + compared(form, f"{name}.me", f"%{name}.ab.less", f"%{name}.bc.less", lanes)
-        )
-
-    for number in range(3):
-        text += median(f"m.{number}", names[3 * number : 3 * number + 3])
-    text += median("l.0", [f"%m.{number}.me.more" for number in range(3)])
-    here = "%l.0.me.more"
-    for number, turn in enumerate((lanes // 3, 1) if lanes > 4 else (1,), 1):
-        three = [here]
-        for times in (1, 2):
-            order = ", ".join(f"i32 {(lane + times * turn) % lanes}" for lane in range(lanes))
-            text += (
-                f"  %l.{number}.{times} = shufflevector {v} {here}, {v} poison, "
-                f"<{lanes} x i32> <{order}>\n"
-            )
-            three.append(f"%l.{number}.{times}")
-        text += median(f"l.{number}", three)
-        here = f"%l.{number}.me.more"
-    text += f"  %s.pivot = extractelement {v} {here}, i64 0\n"
-    if not form.real:
-        last = (1 << form.item - 1) - 1
-        return text + (
-            f"  %s.same = icmp eq {item} %s.pivot, %low\n"
-            f"  %s.utmost = icmp eq {item} %s.pivot, {last}\n"
-            "  %s.all = and i1 %s.same, %s.utmost\n"
-            f"  %s.more = zext i1 %s.same to {item}\n"
-            f"  %s.bound = add {item} %s.pivot, %s.more\n"
-        )
-    return text + (
-        f"  %s.same = fcmp oeq {item} %s.pivot, %low\n"
-        f"  %s.utmost = fcmp oeq {item} %s.pivot, 0x7FF0000000000000\n"
-        "  %s.all = and i1 %s.same, %s.utmost\n"
-        f"  %plus = fadd {item} %s.pivot, 0.0\n"
-        f"  %plus.bits = bitcast {item} %plus to {bits}\n"
-        f"  %minus = ashr {bits} %plus.bits, {form.item - 1}\n"
-        f"  %away = or {bits} %minus, 1\n"
-        f"  %next.bits = add {bits} %plus.bits, %away\n"
-        f"  %next = bitcast {bits} %next.bits to {item}\n"
-        f"  %s.bound = select i1 %s.same, {item} %next, {item} %s.pivot\n"
-    )
-
-
-def _below(form: SortForm, w: Writer, x: str, lanes: int) -> str:
-    compare = "fcmp olt" if form.real else "icmp slt"
-    return w.op(f"{compare} <{lanes} x {form.merged}> {x}, %bound.all")
-
-
-def _count(w: Writer, mask: str, lanes: int) -> tuple[str, str]:
-    """The lanes of a mask, as bits and counted."""
-    bits = w.op(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
-    wide = w.op(f"zext i{lanes} {bits} to i64")
-    return wide, w.intrinsic("ctpop", "i64", wide)
-
-
-def _apart(
-    form: SortForm, name: str, w: Writer, x: str, mask: str, bits: str, lanes: int
-) -> tuple[str, str]:
-    """A vector with the items of a mask first, and one with the others: first if they are stored
-    upward, else last."""
-    v, whole = f"<{lanes} x {form.merged}>", f"<{lanes} x i{form.item}>"
-    if _upward(form, w):
-        ones = w.op(f"xor <{lanes} x i1> {mask}, splat (i1 true)")
-        signature = f"llvm.experimental.vector.compress.v{lanes}i{form.item}"
-        first, second = (
-            w.call(v, signature, (v, x), (f"<{lanes} x i1>", m), (v, "poison"))
-            for m in (mask, ones)
-        )
-        return first, second
-    at = w.op(f"getelementptr [8 x i8], ptr @{name}_table, i64 {bits}")
-    order = w.op(f"load <8 x i8>, ptr {at}, align 8")
-    kept = "<8 x i64>" if lanes == 8 and form.size == 8 else "<8 x i32>"
-    order = w.op(f"zext <8 x i8> {order} to {kept}")
-    given = w.op(f"bitcast {v} {x} to {kept}")
-    shuffle = "llvm.x86.avx512.permvar.di.512" if "64" in kept else "llvm.x86.avx2.permd"
-    made = w.call(kept, shuffle, (kept, given), (kept, order))
-    made = w.op(f"bitcast {kept} {made} to {whole}")
-    return made, made
-
-
-def _behind(form: SortForm, w: Writer, gone: str, lanes: int) -> str:
-    """Where items go of which so many went to the other half before."""
-    item = form.merged
-    if _upward(form, w):
-        return w.op(f"getelementptr {item}, ptr %q, i64 {gone}")
-    left = w.op(f"sub i64 %n, {gone}")
-    end = w.op(f"getelementptr {item}, ptr %q, i64 {left}")
-    return w.op(f"getelementptr {item}, ptr {end}, i64 -{lanes}")
-
-
-def _parted(form: SortForm, name: str, w: Writer, label: str, count: int, lanes: int) -> str:
-    """So many vectors parted, from %trip.i on; %LABEL.lN: the items that are below the pivot up to
-    the vector N."""
-    v, item = f"<{lanes} x {form.merged}>", form.merged
-    at = w.op(f"getelementptr {item}, ptr %p, i64 %trip.i")
-    places = [w.op(f"getelementptr {item}, ptr {at}, i64 {n * lanes}") for n in range(count)]
-    vectors = [w.op(f"load {v}, ptr {place}, align {form.size}") for place in places]
-    left, done = "%trip.left", w.op("sub i64 %trip.i, %head")
-    for number, x in enumerate(vectors):
-        mask = _below(form, w, x, lanes)
-        bits, more = _count(w, mask, lanes)
-        first, second = _apart(form, name, w, x, mask, bits, lanes)
-        ahead = w.op(f"add i64 {done}, {number * lanes}")
-        there = _behind(form, w, w.op(f"sub i64 {ahead}, {left}"), lanes)
-        here = w.op(f"getelementptr {item}, ptr %p, i64 {left}")
-        kept = f"<{lanes} x i{form.item}>" if not _upward(form, w) else v
-        w.put(f"store {kept} {first}, ptr {here}, align {form.size}")
-        w.put(f"store {kept} {second}, ptr {there}, align {form.size}")
-        w.lines.append(f"  %{label}.l{number + 1} = add i64 {left}, {more}")
-        left = f"%{label}.l{number + 1}"
+def _kept(form: SortForm, w: Writer, start: str, to: str, count: int) -> str:
+    """So many items copied to %spare, from a place on."""
+    lanes = w.target.lanes(form.size)
+    v = f"<{lanes} x i{form.item}>"
+    there = w.op(f"getelementptr {form.merged}, ptr %spare, i64 {to}")
+    for number in range(count // lanes):
+        at, put = (w.op(f"getelementptr {v}, ptr {x}, i64 {number}") for x in (start, there))
+        x = w.op(f"load {v}, ptr {at}, align {form.size}")
+        w.put(f"store {v} {x}, ptr {put}, align {form.size}")
     return w.taken()
 
 
-def _head(form: SortForm, name: str, w: Writer, lanes: int) -> str:
-    """The first items, of which a vector is not full, after all others: %n.lower items are below
-    the pivot. Lanes without one go with these, behind them."""
+def _parted(form: SortForm, name: str, w: Writer, lanes: int) -> str:
+    """The vectors of a trip parted, from %from on; %trip.lN: the items below the pivot up to the
+    vector N."""
+    v, item = f"<{lanes} x {form.merged}>", form.merged
+    at = w.op(f"getelementptr {item}, ptr %p, i64 %from")
+    places = [w.op(f"getelementptr {item}, ptr {at}, i64 {n * lanes}") for n in range(_TRIP)]
+    vectors = [w.op(f"load {v}, ptr {place}, align {form.size}") for place in places]
+    end = w.op(f"getelementptr {item}, ptr %upper.to, i64 {w.op('sub i64 %n, %done')}")
+    left = "%left"
+    for number, x in enumerate(vectors):
+        mask = below(form, w, x, lanes)
+        bits, more = counted(w, mask, lanes)
+        parted = apart(form, name, w, x, mask, bits, lanes)
+        ahead = w.op(f"sub i64 {left}, {number * lanes}") if number else left
+        there = w.op(f"getelementptr {item}, ptr {end}, i64 {ahead}")
+        here = w.op(f"getelementptr {item}, ptr %p, i64 {left}")
+        stored(form, w, parted, here, there, more)
+        w.lines.append(f"  %trip.l{number + 1} = add i64 {left}, {more}")
+        left = f"%trip.l{number + 1}"
+    return w.taken()
+
+
+def _rest(form: SortForm, name: str, w: Writer, lanes: int) -> str:
+    """A vector of %spare parted. Lanes without an item go with the lower ones, behind them. The
+    last ones have no room beside them for whole vectors."""
     item, bits = form.merged, f"i{form.item}"
-    count = "%head" if form.item == 64 else w.op("trunc i64 %head to i32")
-    counts = w.splat(bits, count, lanes)
+    v, whole = f"<{lanes} x {item}>", f"<{lanes} x {bits}>"
     numbers = "<" + ", ".join(f"{bits} {lane}" for lane in range(lanes)) + ">"
-    dead = w.op(f"icmp sle <{lanes} x {bits}> {counts}, {numbers}")
-    mask = w.op(f"or <{lanes} x i1> {_below(form, w, '%head.items', lanes)}, {dead}")
-    chosen, some = _count(w, mask, lanes)
-    more = w.op(f"sub i64 {some}, {lanes}")
-    more = w.op(f"add i64 {more}, %head")
-    first, second = _apart(form, name, w, "%head.items", mask, chosen, lanes)
-    rest = w.op("sub i64 %n, %head")
-    there = _behind(form, w, w.op(f"sub i64 {rest}, %left"), lanes)
-    here = w.op(f"getelementptr {item}, ptr %p, i64 %left")
-    kept = f"<{lanes} x {bits}>"
-    w.put(f"store {kept} {second}, ptr {there}, align {form.size}")
-    own = more if form.item == 64 else w.op(f"trunc i64 {more} to i32")
-    live = w.op(f"icmp sgt {kept} {w.splat(bits, own, lanes)}, {numbers}")
-    masks.store(w, here, bits, first, live, lanes=lanes, align=form.size)
-    text = w.taken() + f"  %n.lower = add i64 %left, {more}\n"
-    if _upward(form, w):
-        text += "  %n.rest = sub i64 %n, %n.lower\n"
-        pairs = (("q.lower", "q", "%n.rest"), ("p.upper", "q", "0"), ("q.upper", "p", "0"))
-    else:
-        pairs = (("q.lower", "q", "0"), ("p.upper", "q", "%n.lower"), ("q.upper", "p", "%n.lower"))
-    for made, half, at in pairs:
-        text += f"  %{made} = getelementptr {item}, ptr %{half}, i64 {at}\n"
-    return text
+
+    def lower(count: str, compare: str) -> str:
+        """Which lanes are among so many first, or, by the other comparison, are not."""
+        short = count if form.item == 64 else w.op(f"trunc i64 {count} to i32")
+        return w.op(f"icmp {compare} {whole} {w.splat(bits, short, lanes)}, {numbers}")
+
+    at = w.op(f"getelementptr {item}, ptr %spare, i64 %rest.i")
+    x = w.op(f"load {v}, ptr {at}, align {form.size}")
+    dead = lower("%rest.count", "sle")
+    mask = w.op(f"or <{lanes} x i1> {below(form, w, x, lanes)}, {dead}")
+    chosen, some = counted(w, mask, lanes)
+    live = w.call("i64", "llvm.umin.i64", ("i64", "%rest.count"), ("i64", str(lanes)))
+    more = w.op(f"add i64 {w.op(f'sub i64 {some}, {lanes}')}, {live}")
+    parted = apart(form, name, w, x, mask, chosen, lanes)
+    w.lines.append(f"  %rest.lower = add i64 %rest.left, {more}")
+    end = w.op("add i64 %rest.left, %rest.count")
+    there = w.op(f"getelementptr {item}, ptr %upper.to, i64 {end}")
+    here = w.op(f"getelementptr {item}, ptr %p, i64 %rest.left")
+    few = w.op(f"select i1 %large, i64 {2 * lanes}, i64 {lanes}")
+    tight = w.op(f"icmp ule i64 %rest.count, {few}")
+    text = f"{w.taken()}  br i1 {tight}, label %rest.tight, label %rest.wide\nrest.wide:\n"
+    stored(form, w, parted, here, there, some)
+    text += w.taken() + "  br label %rest.end\nrest.tight:\n"
+    masks.store(w, here, bits, parted[0], lower(more, "sgt"), lanes=lanes, align=form.size)
+    stored(form, w, ("", parted[1]), "", there, some, lower(some, "sle"))
+    return text + w.taken() + "  br label %rest.end\n"

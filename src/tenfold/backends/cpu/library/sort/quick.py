@@ -1,8 +1,8 @@
 """Lines of elements of 4 and 8 bytes sorted by parting: see `parting`.
 
-Items go to the scratch memory, where they are parted; registers sort few of them and give elements.
-This is not stable, which shows in zeros and NaNs alone: these are put back after it, unless there
-are but positive zeros.
+Items go to the scratch memory, those of long lines to the result's. There they are parted;
+registers sort few of them and give elements. This is not stable, which shows in zeros and NaNs
+alone: these are put back after it, unless all zeros are positive.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from tenfold.backends.cpu.library.sort import columns
 from tenfold.backends.cpu.library.sort.few import most, sorting
 from tenfold.backends.cpu.library.sort.items import items, live, negative_zero
 from tenfold.backends.cpu.library.sort.keys import SortForm
-from tenfold.backends.cpu.library.sort.parting import parting
+from tenfold.backends.cpu.library.sort.parting import IN_PLACE, parting, spare
 from tenfold.backends.cpu.library.sort.poll import ENDS, due, polled
 from tenfold.backends.cpu.library.sort.restore import restoring
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, Writer
 
-BEFORE = 64  # bytes of scratch memory that are written before a line's items
 _PARTINGS = 2  # of a range, times the bits of a line's length
 
 
@@ -38,6 +37,8 @@ def quick(form: SortForm, name: str, w: Writer) -> str:
     tail = w.op(f"getelementptr i{form.bits}, ptr %x, i64 %whole")
     taken = masks.load(w, tail, f"i{form.bits}", "%live", align=1)
     tail_text = w.taken()
+    masks.store(w, "%t.to", f"i{form.item}", "%t.bits", "%live", align=1)
+    put = w.taken()
 
     def odd(name: str) -> str:
         """Which elements are not what their items give: NaNs, and zeros that are negative."""
@@ -55,8 +56,10 @@ define internal i32 @{name}(
 start:
   %zeros = alloca i64, align 8
   %nans = alloca i64, align 8
-  %p = getelementptr i8, ptr %a, i64 {BEFORE}
+  %spare = alloca [{spare(form, w)} x i{form.item}], align 64
   %end = getelementptr i{form.bits}, ptr %y, i64 %n
+  %long = icmp ugt i64 %n, {IN_PLACE}
+  %p = select i1 %long, ptr %y, ptr %b
   %whole = and i64 %n, -{LANES}
   br label %in
 in:
@@ -86,8 +89,8 @@ tail:
         + items(form, "t", "%x", "%whole", taken)
         + odd("t")
         + f"""  %t.to = getelementptr {form.merged}, ptr %p, i64 %whole
-  store {v} %t.item, ptr %t.to, align {form.size}
-  %t.live = and {one} %t.odd, %live
+  %t.bits = bitcast {v} %t.item to <{LANES} x i{form.item}>
+{put}  %t.live = and {one} %t.odd, %live
   br label %go
 go:
   %go.odd = phi {one} [ zeroinitializer, %rest ], [ %t.live, %tail ]
@@ -102,7 +105,7 @@ many:
   %zeros.above = call i64 @llvm.ctlz.i64(i64 %n, i1 true)
   %bits = sub i64 64, %zeros.above
   %depth = mul i64 %bits, {_PARTINGS}
-  %code = call i32 @{name}_part(ptr %buffers, ptr %p, ptr %b, ptr %y, ptr %end, i64 %n,
+  %code = call i32 @{name}_part(ptr %buffers, ptr %p, ptr %a, ptr %y, ptr %end, ptr %spare, i64 %n,
     {form.merged} {ends[0]}, {form.merged} {ends[1]}, i64 %depth)
   %code.on = icmp eq i32 %code, 0
   br i1 %code.on, label %given, label %failed
