@@ -28,8 +28,7 @@ define internal i32 @{name}(
   ptr %buffers, ptr %x, ptr %y, ptr %a, ptr %b, i64 %n) noinline nounwind
   "prefer-vector-width"="512" {{
 start:
-  %zeros = alloca i64, align 8
-  %nans = alloca i64, align 8
+  %aside = alloca i64, align 8
   %whole = and i64 %n, -{LANES}
   %rest = sub i64 %n, %whole
   %uneven = icmp ne i64 %rest, 0

@@ -54,8 +54,7 @@ define internal i32 @{name}(
   ptr %buffers, ptr %x, ptr %y, ptr %a, ptr %b, i64 %n) noinline nounwind
   "prefer-vector-width"="512" {{
 start:
-  %zeros = alloca i64, align 8
-  %nans = alloca i64, align 8
+  %aside = alloca i64, align 8
   %spare = alloca [{spare(form, w)} x i{form.item}], align 64
   %end = getelementptr i{form.bits}, ptr %y, i64 %n
   %long = icmp ugt i64 %n, {IN_PLACE}

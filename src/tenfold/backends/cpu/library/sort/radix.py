@@ -21,8 +21,8 @@ define internal i32 @{name}(
   ptr %buffers, ptr %x, ptr %y, ptr %counts, ptr %a, ptr %b, i64 %n) noinline nounwind {{
 radix:
   %so = alloca i32, align 4
-  %zeros = alloca i64, align 8
-  %nans = alloca i64, align 8
+  %so.last = alloca i64, align 8
+  %aside = alloca i64, align 8
 """
     whole = head + _counting(form) + _choosing(form) + _passes(form)
     return whole + (_looking(form) + restoring(form) if restores else "") + ENDS
@@ -74,17 +74,17 @@ def _choosing(form: SortForm) -> str:
   %try.count = load i32, ptr %try.at, align 4
   %try.long = zext i32 %try.count to i64
   %try.all = icmp eq i64 %try.long, %n
-  %try.old = load i64, ptr %zeros, align 8
+  %try.old = load i64, ptr %so.last, align 8
   %try.new = select i1 %try.all, i64 %try.old, i64 %try
-  store i64 %try.new, ptr %zeros, align 8
+  store i64 %try.new, ptr %so.last, align 8
 """
     )
     return (
-        "choose:\n  store i64 0, ptr %zeros, align 8\n"
+        "choose:\n  store i64 0, ptr %so.last, align 8\n"
         + item(form, "f", "%x", "0")
         + "  br label %try.head\n"
         + counted("try", str(form.digits), "choose", body, "chosen")
-        + "chosen:\n  %last = load i64, ptr %zeros, align 8\n  br label %pass\n"
+        + "chosen:\n  %last = load i64, ptr %so.last, align 8\n  br label %pass\n"
     )
 
 

@@ -37,6 +37,7 @@ _NEEDS = (
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
     "declare i64 @llvm.umin.i64(i64, i64)",
+    "declare i64 @llvm.ctpop.i64(i64)",
 )
 
 
