@@ -23,13 +23,13 @@ from tenfold.backends.cpu.library.sort.apart import apart, below, counted, store
 from tenfold.backends.cpu.library.sort.few import element, most
 from tenfold.backends.cpu.library.sort.keys import SortForm
 from tenfold.backends.cpu.library.sort.pivot import middle, sampled
-from tenfold.backends.cpu.library.sort.poll import ENDS, POLLED, due, polled
+from tenfold.backends.cpu.library.sort.poll import ENDS, due, polled
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import Writer
 
 _TRIP = 4  # vectors that are parted in a trip
 _POLLING = 8192  # items of a range whose parting polls
-IN_PLACE = POLLED  # items of a range that is parted within its half
+IN_PLACE = 1 << 15  # items of a range that is parted out of place at most
 
 
 def spare(form: SortForm, w: Writer) -> int:
