@@ -314,11 +314,12 @@ def power_of_two(n: Value, dtype: str) -> Value:
 @replaceable
 def scaled(x: Value, power: Whole) -> Value:
     """x · 2**power with one rounding, for x near 1 and any power whose half is the exponent of
-    a normal number. By halves, each with the bias of an exponent: what lies above them is shifted
-    out."""
-    half = power.lifted >> 1
-    for part in (half, power.lifted - half):
-        x = x * (part << form(x).mantissa).floats()
+    a normal number. By halves, each with the bias of an exponent, the odd one rounded down and
+    up: a mask cuts them out of one shift, for shifts and products wait for the same units."""
+    f = form(x)
+    twice, mask = power.lifted << (f.mantissa - 1), (f.sign - 1) & -(1 << f.mantissa)
+    for half in (twice, twice + (1 << (f.mantissa - 1))):
+        x = x * (half & mask).floats()
     return x
 
 
