@@ -25,7 +25,6 @@ import mpmath as mp
 mp.mp.dps = 60
 Function = Callable[[mp.mpf], mp.mpf]
 LN2, PI = mp.log(2), mp.pi
-ERF_NEAR = mp.mpf("1.1875")
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "src/tenfold/kernel/maths/coefficients.py"
 
@@ -161,12 +160,12 @@ def erf_weight(a: mp.mpf) -> mp.mpf:
 
 
 def erf_root(a: mp.mpf) -> mp.mpf:
-    """erf(a) = 1 - 1 / R(a)⁸."""
-    return mp.erfc(a) ** (mp.mpf(-1) / 8)
+    """erf(a) = 1 - R(a)⁴."""
+    return mp.erfc(a) ** (mp.mpf(1) / 4)
 
 
 def erf_root_weight(a: mp.mpf) -> mp.mpf:
-    return 8 * mp.erfc(a) / (erf_root(a) * mp.erf(a))
+    return 4 * mp.erfc(a) / (erf_root(a) * mp.erf(a))
 
 
 def scaled_erfc(pivot: int) -> Function:
@@ -252,17 +251,18 @@ def all_fits() -> list[Fit]:
             Fit("asin", t, n, mp.mpf(0), mp.mpf("0.2501"), odd_tail(mp.asin), odd_weight(mp.asin))
             for t, n in (("f32", 5), ("f64", 12))
         ),
-        # erf of float32: x + x P(x²) near 0, farther off the eighth power of a polynomial.
+        # erf of float32: x + x P(x²) up to 1, farther off the fourth power of a polynomial. Each
+        # is to be the lesser where the other counts: the last coefficient of P is negative.
         Fit(
             "erf_near",
             "f32",
-            7,
+            6,
             mp.mpf(0),
-            ERF_NEAR**2,
+            mp.mpf(1),
             lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
             lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
         ),
-        Fit("erf_far", "f32", 8, ERF_NEAR, mp.mpf(4), erf_root, erf_root_weight),
+        Fit("erf_far", "f32", 9, mp.mpf(1), mp.mpf(4), erf_root, erf_root_weight),
         Fit("erf", "f64", 25, mp.mpf(0), mp.mpf(6), erf_power, erf_weight),
         *(
             Fit(

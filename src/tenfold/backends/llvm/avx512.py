@@ -39,7 +39,12 @@ def parts(x: Value) -> Parts:
     return Parts(upper.where(e + 1.0, e), upper.where(m * 0.5, m) - 1.0)
 
 
-OWN: Own = (("exp", exp), ("scaled", scaled), ("parts", parts))
+def beyond(x: Value, factor: float) -> Value:
+    """The exponents of 0 and inf are infinite themselves."""
+    return x.like(factor)
+
+
+OWN: Own = (("exp", exp), ("scaled", scaled), ("parts", parts), ("beyond", beyond))
 
 
 def printed(w: Writer, op: str, element: str, args: list[str]) -> str:

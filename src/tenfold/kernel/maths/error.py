@@ -5,15 +5,14 @@ from __future__ import annotations
 from tenfold.kernel.maths.coefficients import TABLE
 from tenfold.kernel.maths.doubled import ordered_total, product, total
 from tenfold.kernel.maths.exponential import expm1_part, halves_of_expm1, reduce
-from tenfold.kernel.maths.values import Value, horner, poly, scaled
-
-ERF_NEAR = 1.1875  # where the second path of erf begins; tools/fit_maths.py has it, too
+from tenfold.kernel.maths.values import Value, form, horner, poly, scaled
 
 
 def erf(x: Value) -> Value:
     """Of f64 -expm1(-q), q = -log(erfc(|x|)) being a polynomial: one path from 0 to where erf is 1.
-    Of f32 two short paths side by side, which take less time than an exponential does: near 0 an
-    odd polynomial; elsewhere 1 - r⁻⁸, which never exceeds 1, r being a polynomial."""
+    Of f32 two short paths side by side, which take less time than an exponential does: up to 1 an
+    odd polynomial; beyond 1 - r⁴, which never exceeds 1, r being a polynomial. Where one counts
+    the other is less, or as good."""
     if x.dtype == "f64":
         a = abs(x).at_most(6.0)
         q = poly(a, TABLE["erf", "f64"]).fma(-a, -a)
@@ -21,9 +20,9 @@ def erf(x: Value) -> Value:
     a = abs(x).at_most(4.0)
     near = horner(a * a, TABLE["erf_near", "f32"]).fma(a, a)
     r = horner(a, TABLE["erf_far", "f32"])
-    for _ in range(3):
-        r = r * r
-    return a.lt(ERF_NEAR).where(near, 1.0 - 1.0 / r).copysign(x)
+    square = r * r
+    far = (-square).fma(square, 1.0)
+    return near.lt(far).where(far, near).flip(x.bits() & form(x).sign)
 
 
 def erfc(x: Value) -> Value:

@@ -37,7 +37,8 @@ def parts(x: Value) -> Parts:
     """The exponent and fraction of a positive finite x; anything for other x."""
     shift = form(x).mantissa + 1
     small = x.lt(2.0 ** (1 - form(x).bias))
-    n, f = normal_parts(small.where(x * 2.0**shift, x))
+    # The sum with 0 has -0 lose its sign.
+    n, f = normal_parts(small.where(x.fma(2.0**shift, 0.0), x))
     e = as_float(n)
     return Parts(e - small.where(e.like(float(shift)), 0.0), f)
 
@@ -46,6 +47,10 @@ def normal_parts(x: Value) -> tuple[Value, Value]:
     """The exponent, as bits, and the fraction of a positive normal x."""
     f = form(x)
     bits = x.bits()
+    if x.dtype == "f32":
+        apart = bits - ROOT_HALF["f32"]
+        n = (apart.signed() >> f.mantissa).unsigned()
+        return n, (bits - (apart & -(1 << f.mantissa))).floats() - 1.0
     # The exponent with a bias that keeps it positive, as there is no arithmetic shift for i64.
     high_bias = (f.bias + 1) << f.mantissa
     biased = (bits + (high_bias - ROOT_HALF[x.dtype])) >> f.mantissa
@@ -71,10 +76,20 @@ def with_edges(x: Value, y: Value) -> Value:
     return x.ge(0.0).where(y, float("nan"))
 
 
+@replaceable
+def beyond(x: Value, factor: float) -> Value:
+    """A factor of e: infinite where x is 0 or inf."""
+    return (x + x).eq(x).where(x.like(INF), 0.0).at_least(factor)
+
+
 def log(x: Value) -> Value:
     high, low = TABLE["ln2", x.dtype]
     p = parts(x)
-    return with_edges(x, p.e.fma(high, p.f + p.e.fma(low, tail(p.f))))
+    rest = p.f + p.e.fma(low, tail(p.f))
+    if x.dtype == "f64":
+        return with_edges(x, p.e.fma(high, rest))
+    bits = p.e.fma(beyond(x, high), rest).bits()  # all set they are a NaN, and cost no selection
+    return (bits | x.ge(0.0).where(bits.like(0), -1)).floats()
 
 
 def log2(x: Value) -> Value:
