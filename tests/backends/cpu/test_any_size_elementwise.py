@@ -343,7 +343,7 @@ def test_short_rows_are_written_out(target: LLVMTarget) -> None:
 
 @every_target
 def test_a_padded_row_is_read_by_whole_vectors(target: LLVMTarget) -> None:
-    """Where there are no masks, lanes are moved singly only where one of them is left out."""
+    """Where there are no masks, lanes are moved singly only beside the array's ends."""
     code, _ = prepare(generalise(tune(stencil(100_000))), target)
     text = module_text([code], target)
     singly = 0 if target.masked or target.moves else text.count("= call <16 x float> @llvm.masked")

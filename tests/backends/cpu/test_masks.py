@@ -24,7 +24,10 @@ from tenfold.backends.llvm.target import LLVMTarget, named, target_with
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.backends.llvm.writer import BITS, LANES, Writer, vector
 from tenfold.errors import Unsupported
-from tests.backends.cpu.running import every_target
+from tenfold.kernel import Builder, Kernel
+from tenfold.types import DTYPES
+from tests.backends.cpu.running import Program, every_target
+from tests.kernel.interpret import interpret
 
 PAGE = mmap.PAGESIZE
 PAIRED = ("load", "store")  # complex numbers come two by two
@@ -205,3 +208,48 @@ def test_parts_that_conditions_leave_out(program: Any, target: LLVMTarget) -> No
     graph = tn.trace(program, X)
     (got,) = CompiledProgram(BACKEND.plan(graph, target=target), target=target)([X.copy()])
     np.testing.assert_array_equal(got, tn.jit(program, compile="never")(X))
+
+
+def padded(rows: int, columns: int, dtype: str) -> Kernel:
+    """Neighbours along a row, and along it backwards, with zeros beside it."""
+    b, n = Builder(), rows * columns
+    x, out = b.buffer(dtype, n), b.buffer(dtype, n, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    total = b.load(x, i * columns + j)
+    for place in (j - 1, j + 1, -j + (columns - 3)):
+        there = b.inside(place, 0, columns)
+        near = b.select(there, b.load(x, i * columns + place, there), b.const(dtype, 0))
+        total = b.op("add", dtype, total, near)
+    b.store(out, i * columns + j, total)
+    return b.finish()
+
+
+def summed(rows: int, columns: int, dtype: str) -> Kernel:
+    """Rows less their largest element, in vectors of which the last is not whole."""
+    b, n = Builder(), rows * columns
+    x, out = b.buffer(dtype, n), b.buffer(dtype, n, "write")
+    i, j, (axis, k) = b.axis(rows), b.axis(columns), b.reduced(columns, 2)
+    most = b.reduce("max", (axis,), b.load(x, i * columns + k))
+    b.store(out, i * columns + j, b.op("sub", dtype, b.load(x, i * columns + j), most))
+    return b.finish()
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "i16"])
+@pytest.mark.parametrize("maker", [padded, summed])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 33_001), (40, 1003), (700, 50)])
+def test_a_vector_is_read_whole_only_inside_its_buffer(
+    maker: Any, rows: int, columns: int, dtype: str, target: LLVMTarget
+) -> None:
+    kernel = maker(rows, columns, dtype)
+    program = Program(kernel, target)
+    x = np.random.default_rng(5).integers(-9, 9, rows * columns).astype(DTYPES[dtype])
+    want = [x, np.zeros_like(x)]
+    interpret(kernel, want)
+    walled = [Walled(-(-x.nbytes // PAGE)) for _ in want]
+    for first in (True, False):
+        places = [w.bytes[: x.nbytes] if first else w.bytes[-x.nbytes :] for w in walled]
+        given = [place.view(x.dtype) for place in places]
+        given[0][:] = x
+        assert program.bind(given)() == 0
+        np.testing.assert_array_equal(given[1], want[1])

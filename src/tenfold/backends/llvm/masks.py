@@ -21,8 +21,17 @@ from tenfold.errors import Unsupported
 _USED = re.compile(r"@llvm\.masked\.(\w+)\.v(\d+)([a-z])(\d+)")
 
 
-def load(w: Writer, at: str, element: str, mask: str | None, lanes: int = 0, align: int = 0) -> str:
-    """Contiguous elements; 0 where masked off. They are aligned as elements are, unless told."""
+def load(
+    w: Writer,
+    at: str,
+    element: str,
+    mask: str | None,
+    lanes: int = 0,
+    align: int = 0,
+    whole: str | None = None,
+) -> str:
+    """Contiguous elements; 0 where masked off. They are aligned as elements are, unless told.
+    `whole`, where `singly` asks for it, is whether what is masked off may be read when it runs."""
     align, lanes = align or BITS[element] // 8, lanes or w.lanes
     if mask is None:
         return w.op(f"load {vector(element, True, lanes)}, ptr {at}, align {align}")
@@ -51,7 +60,7 @@ def load(w: Writer, at: str, element: str, mask: str | None, lanes: int = 0, ali
             return some()
         if w.brief:
             return lane_moves.load(w, here, element, live, count)
-        return _whole_or(w, here, element, live, count, align, some)
+        return some() if whole is None else _whole_or(w, here, element, live, count, whole, some)
 
     return _joined(w, element, lanes, _parted(w, element, mask, lanes, part))
 
@@ -189,22 +198,29 @@ def refuse(text: str, target: LLVMTarget) -> None:
             raise Unsupported(f"a masked {what} {wrong}", fix="write it by backends/llvm/masks")
 
 
+def singly(w: Writer, element: str, mask: str | None) -> bool:
+    """Whether a masked load goes from lane to lane in place: nothing moves such lanes, and code
+    need not be short."""
+    if mask is None or is_constant(mask):
+        return False
+    return not (w.masked or w.brief or _moved(w.target, element))
+
+
 def _whole_or(
-    w: Writer, at: str, element: str, mask: str, lanes: int, align: int, some: Callable[[], str]
+    w: Writer, at: str, element: str, mask: str, lanes: int, test: str, some: Callable[[], str]
 ) -> str:
-    """A whole vector where all lanes are alive, as most often under a condition; else what `some`
-    loads, lane by lane."""
+    """A whole vector, zero where masked off, if it may be read; else what `some` loads."""
     ty, whole, part, then = vector(element, True, lanes), *map(w.fresh, ("whole", "part", "then"))
-    bits = w.op(f"bitcast {vector('i1', True, lanes)} {mask} to i{lanes}")
-    w.put(f"br i1 {w.op(f'icmp eq i{lanes} {bits}, -1')}, label %{whole}, label %{part}")
+    w.put(f"br i1 {test}, label %{whole}, label %{part}")
     w.label(whole)
-    plain = w.op(f"load {ty}, ptr {at}, align {align}")
+    read = w.op(f"load {ty}, ptr {at}, align {BITS[element] // 8}")
+    kept = w.select(mask, ty, read, "zeroinitializer")
     w.put(f"br label %{then}")
     w.label(part)
     picked, last = some(), w.block
     w.put(f"br label %{then}")
     w.label(then)
-    return w.op(f"phi {ty} [ {plain}, %{whole} ], [ {picked}, %{last} ]")
+    return w.op(f"phi {ty} [ {kept}, %{whole} ], [ {picked}, %{last} ]")
 
 
 def _parted(
@@ -298,4 +314,4 @@ def _fenced(w: Writer, ty: str, x: str, words: int) -> str:
     return w.op(f"bitcast {floats} {w.intrinsic('arithmetic.fence', floats, plain)} to {ty}")
 
 
-__all__ = ["alive", "gather", "load", "pick", "refuse", "scatter", "store"]
+__all__ = ["alive", "gather", "load", "pick", "refuse", "scatter", "singly", "store"]

@@ -124,13 +124,23 @@ def _contiguous(
     if kind(dtype) == "c":
         return _pair(w, at, ty, mask)
     wide = vector(ty)
+    whole = _inside(s, buffer, at) if masks.singly(w, ty, mask) else None
     if step == 1:
-        return (widen(w, dtype, masks.load(w, at, ty, mask), True),)
+        return (widen(w, dtype, masks.load(w, at, ty, mask, whole=whole), True),)
     if mask is not None:
         mask = masks.pick(w, "i1", mask, LANES, range(LANES)[::-1])
-    x = masks.load(w, at, ty, mask)
+    x = masks.load(w, at, ty, mask, whole=whole)
     x = w.op(f"shufflevector {wide} {x}, {wide} poison, <{LANES} x i32> {_BACK}")
     return (widen(w, dtype, x, True),)
+
+
+def _inside(s: EmitState, buffer: int, at: str) -> str:
+    """Whether a whole vector lies in a buffer: then all of it may be read."""
+    w, ty, room = s.w, MEMORY[s.kernel.buffers[buffer].dtype], s.kernel.buffers[buffer].size
+    last = w.op(f"getelementptr {ty}, ptr %b{buffer}, i64 {room}")
+    end = w.op(f"getelementptr {ty}, ptr {at}, i64 {LANES}")
+    begun = w.op(f"icmp uge ptr {at}, %b{buffer}")
+    return w.op(f"and i1 {begun}, {w.op(f'icmp ule ptr {end}, {last}')}")
 
 
 def _pair(w: Writer, at: str, ty: str, mask: str | None) -> Parts:
