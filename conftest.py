@@ -2,6 +2,12 @@
 another run unless it asks for a disk cache of its own, nor those of another test."""
 
 import os
+import signal
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and their children with
+# them, whose endless loops nothing else ends.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["TENFOLD_CACHE"] = "off"
 # Checks come to their end in the first call, however slow the machine is.
