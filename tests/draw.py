@@ -250,6 +250,29 @@ class Drawn(Values):
         if self.often(0.5):
             self.put("dynamic_update", x, self.put("add", part, part), *starts)
 
+    def overwrite(self) -> None:
+        """Updates of an array one after the other, some over others, with reads in between."""
+        x = self.pick(rank=1)
+        type = self.type(x)
+        n, rest = type.shape[0], type.shape[1:]
+        low, high = 0, n
+        for _ in range(self.random.randint(2, 4)):
+            if self.often(0.6):
+                low, high = sorted(self.random.randint(0, n) for _ in "ab")
+            part = self.fitted(TensorType(type.dtype, (high - low, *rest)))
+            starts = [self.raw(np.asarray(at)) for at in (low, *[0] * len(rest))]
+            x = self.put("dynamic_update", x, part, *starts)
+            if self.often(0.6):
+                a, b = sorted(self.random.randint(low, high) for _ in "ab")
+                a, b = (low, high) if self.often(0.5) else (a, b)
+                starts, stops, steps = (a, *[0] * len(rest)), (b, *rest), (1,) * type.rank
+                self.put("slice", x, starts=starts, stops=stops, steps=steps)
+
+    def hook(self) -> None:
+        if self.often(0.2):  # much is done otherwise where there are some
+            given = {"name": "seen", "default": -1, "structure": "*"}
+            self.builder.node("hook", [self.pick()], given)
+
     def iota(self) -> None:
         shape = self.random.choice([s for s in SHAPES if s])
         axis = self.random.randrange(len(shape))
@@ -423,7 +446,8 @@ _CHANCES: tuple[tuple[int, Callable[[Drawn], None]], ...] = (
     (2, Drawn.cumulative), (1, Drawn.fold), (5, Drawn.reshape), (6, Drawn.transpose),
     (9, Drawn.broadcast), (4, Drawn.slice), (3, Drawn.reverse), (5, Drawn.pad), (1, Drawn.windows),
     (5, Drawn.concatenate), (5, Drawn.gather), (3, Drawn.scatter), (3, Drawn.dynamic),
-    (2, Drawn.iota), (4, Drawn.contract), (1, Drawn.convolve), (2, Drawn.sort), (1, Drawn.best),
+    (2, Drawn.overwrite), (1, Drawn.hook), (2, Drawn.iota),
+    (4, Drawn.contract), (1, Drawn.convolve), (2, Drawn.sort), (1, Drawn.best),
     (1, Drawn.search), (4, Drawn.control),
 )  # fmt: skip
 _WEIGHTS, _WAYS = zip(*_CHANCES, strict=True)

@@ -151,7 +151,7 @@ def test_what_may_raise_is_computed_though_it_is_written_over() -> None:
         a = a.copy()
         a[0, 0] = a[k, k]
         a[0, 0] = 1.0
-        a[1, 1] = a[2, 2]
+        a[1, 1] = 3.0
         a[1, 1] = 2.0
         return a
 
@@ -167,6 +167,52 @@ def test_what_may_raise_is_computed_though_it_is_written_over() -> None:
     np.testing.assert_array_equal(jitted(GRID, np.int64(3)), f(GRID, 3))
     with pytest.raises(IndexError, match=r"index 9[^\0]*test_overwritten.py"):
         jitted(GRID, np.int64(9))
+
+
+def test_what_may_raise_is_computed_though_it_reaches_what_is_written_over_by_others() -> None:
+    """By an update that is written over itself, and by the one that does so."""
+
+    def f(a: Any, k: Any) -> Any:
+        x, y = a[k] * 2.0, a.copy()
+        x[0] = 1.0
+        x[0] = 2.0
+        y[0] = x.sum()
+        y[0] = 3.0
+        return y
+
+    def by_one_that_stays(a: Any, k: Any) -> Any:
+        x, y = a.copy(), a * 2.0
+        x[0] = a[k].sum()
+        x[0] = 2.0
+        y[0] = x.sum()
+        y[0] = 3.0
+        return y
+
+    assert left(f, GRID[0], np.arange(3)) == (4, 3)
+    assert left(by_one_that_stays, GRID[0], np.arange(3)) == (4, 4)
+    with pytest.raises(IndexError, match=r"index 9[^\0]*test_overwritten.py"):
+        tn.jit(f)(GRID[0], np.array([0, 9]))
+
+
+def test_hooks_see_what_was_not_yet_written_over() -> None:
+    def f(a: Any) -> Any:
+        a = a.copy()
+        tn.hook("seen", a.sum())
+        a[0] = a[1] + 1.0
+        a[0] = a[2] * 2.0
+        tn.hook("seen", a.sum())
+        return a
+
+    def at_the_end(a: Any) -> None:
+        a = f(a)
+        tn.hook("seen", a[0])
+
+    assert left(f, GRID[0]) == (2, 1)
+    for g, known in (f, 2), (at_the_end, 3):
+        seen: list[Any] = []
+        tn.jit(g).with_hooks({"seen": seen.append})(GRID[0])
+        wanted = [GRID[0].sum(), f(GRID[0]).sum(), f(GRID[0])[0]][:known]
+        np.testing.assert_allclose(seen, wanted, rtol=1e-14)
 
 
 def test_plans_are_right_and_say_so() -> None:

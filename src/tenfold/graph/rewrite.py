@@ -70,21 +70,20 @@ def substitute(
     needed = bytearray(len(into))
     for value in graph.outputs:
         needed[into[value]] = 1
-    effects = set(graph.effects)
+    stays = set(graph.effects)  # positions: what has an effect may give nothing
     for position in range(len(nodes) - 1, -1, -1):
         node, start = nodes[position], starts[position]
-        if any(needed[start : start + len(node.types)]) or position in effects:
-            needed[start] = 1
+        if position in stays or any(needed[start : start + len(node.types)]):
+            stays.add(position)
             for value in node.inputs:
                 needed[into[value]] = 1
     number, kept = list(range(parameters)), parameters
     made: list[Node] = []
     place: dict[int, int] = {}
     for position, node in enumerate(nodes):
-        count, start = len(node.types), starts[position]
-        if any(needed[start : start + count]):
-            if position in effects:
-                place[position] = len(made)
+        count = len(node.types)
+        if position in stays:
+            place[position] = len(made)
             reads = tuple([number[into[v]] for v in node.inputs])
             if reads != node.inputs:
                 node = Node(node.op, reads, node.attributes, node.scopes, node.types, node.source)

@@ -65,10 +65,9 @@ def _made_of(graph: Graph, positions: Sequence[int], dead: dict[int, Box]) -> li
     made, found = set(positions), list[int]()
     known: set[int] = set()  # values
     for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
-        if start in dead:
-            if node.inputs[1] in known:
-                found.append(start)
-        elif position in made or not known.isdisjoint(node.inputs):
+        if start in dead and node.inputs[1] in known:
+            found.append(start)
+        if position in made or not known.isdisjoint(node.inputs):
             known.update(range(start, start + len(node.types)))
     return found
 
