@@ -45,7 +45,8 @@ def dynamic_update(
     x, update, *_ = types
     limits = [n - m for n, m in zip(x.shape, update.shape, strict=True)]
     starts = tuple(Start(i, limit) if limit else 0 for i, limit in enumerate(limits, 2))
-    return [WrittenRange(0, (0,) * x.rank), WrittenRange(1, starts)]
+    over = WrittenRange(1, starts)
+    return [WrittenRange(0, (0,) * x.rank), over] if any(limits) else [over]  # it is all there is
 
 
 def updates(parts: Sequence[WrittenRange]) -> bool:
