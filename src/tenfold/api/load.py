@@ -183,7 +183,8 @@ class Loaded(Callee):
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """The plan on arrays that lie on its device and stay there, `bound`: `bound.replay(stream)`
         runs it on what they hold by then, with no argument looked at any more, and
-        `bound.outputs` are its results, the same arrays after every replay (docs/cuda.md).
+        `bound.outputs` are its results, the same arrays after every replay, numbers too
+        (docs/cuda.md).
 
         >>> import numpy as np, tenfold as tn
         >>> tn.jit(lambda x: x + 1).plan(np.ones(3)).bind(np.ones(3))
@@ -230,7 +231,7 @@ class Loaded(Callee):
         inputs = [memory[id(leaf)] for leaf in given]
         captures = [self._captures[name] for name in signature.captures]
         bound = program.bind_memory(signature.leaf_names, inputs, captures)
-        bound.outputs = signature.form.results(bound.results, given, lambda made: made)
+        bound.outputs = signature.form.outputs.unflatten(bound.results)
         return bound
 
     def explain(self) -> str:

@@ -69,6 +69,17 @@ def test_a_replay_reads_what_its_arrays_hold_by_then(gpu: CapturingGpu) -> None:
     assert [one.address for one in bound.results] == addresses
 
 
+def test_numbers_that_a_function_returns_are_arrays_too(gpu: CapturingGpu) -> None:
+    there = tn.device_put(X, "cuda")
+    bound = tn.jit(lambda x: (x * 2, [3, 2.5]), backend="cuda").plan(X).bind(there)
+    bound.replay()
+    bound.wait()
+    doubled, numbers = bound.outputs
+    np.testing.assert_array_equal(doubled.numpy(), X * 2)
+    assert [type(one) for one in numbers] == [DeviceArray, DeviceArray]
+    assert [one.item() for one in numbers] == [3, 2.5]
+
+
 def test_captured_arrays_and_several_plans_have_memory_of_their_own(gpu: CapturingGpu) -> None:
     w = np.arange(20, dtype=np.float32)
     plan = tn.jit(lambda x: (x * w).sum(axis=1), backend="cuda").plan(X)
