@@ -88,7 +88,7 @@ class _Needs:
         self.bodies: dict[Any, _Body] = {}  # by what loops are alike in
         self.waiting: list[tuple[_Body, int]] = []
         self.root = _Body(graph)
-        self._begin(self.root)
+        self.met = [self.root]  # bodies whose effects are still to be looked at
         for result in range(len(graph.outputs)):
             self._need_result(self.root, result)
         self._follow()
@@ -111,7 +111,10 @@ class _Needs:
 
     def _follow(self) -> None:
         waiting = self.waiting
-        while waiting:
+        while self.met or waiting:
+            if self.met:
+                self._begin(self.met.pop())
+                continue
             body, value = waiting.pop()
             if value in body.values:
                 continue
@@ -145,7 +148,7 @@ class _Needs:
         body.users.append((outer, node))
         self.waiting.extend((outer, node.inputs[n]) for n in body.inputs)
         if fresh:
-            self._begin(body)
+            self.met.append(body)
             for condition in node.scopes[:-1]:
                 every = {v for one in condition.nodes for v in one.inputs}
                 for value in sorted(every.union(condition.outputs)):
@@ -170,32 +173,32 @@ class _Needs:
             self._need_result(body, parameter - body.carried.start)
 
     def _need_raising(self) -> None:
-        """What may raise is needed though nobody reads it, and with it what hangs on it."""
+        """What may raise is needed though nobody reads it, and so is what depends on it."""
         places = raising(self.root.graph, self.table)
         done = 0
         while done <= len(self.bodies):
             bodies = [self.root, *self.bodies.values()]  # more of them are met on the way
             for body in bodies[done:]:
-                self._need_what_hangs(body, places[body.graph.digest])
+                self._need_dependents(body, places[body.graph.digest])
                 self._follow()
             done = len(bodies)
 
-    def _need_what_hangs(self, body: _Body, positions: Sequence[int]) -> None:
-        """Outputs of a body, and inputs of loops in it, that hang on these nodes."""
+    def _need_dependents(self, body: _Body, positions: Sequence[int]) -> None:
+        """Outputs of a body, and inputs of loops in it, that depend on these nodes."""
         graph = body.graph
         waiting = set(positions).difference(graph.effects)
-        hangs: set[int] = set()
+        dependent: set[int] = set()
         for position, (node, start) in enumerate(zip(graph.nodes, graph.starts, strict=True)):
             own = range(start, start + len(node.types))
-            read = [n for n, v in enumerate(node.inputs) if v in hangs]
+            read = [n for n, v in enumerate(node.inputs) if v in dependent]
             if read and self._is_loop(node):
                 inner = self._loop(body, node)
                 for n in read:
                     self._need_input(inner, n)
             if read or (position in waiting and body.values.isdisjoint(own)):
-                hangs.update(own)
+                dependent.update(own)
         for result, value in enumerate(graph.outputs):
-            if value in hangs:
+            if value in dependent:
                 self._need_result(body, result)
 
     def notes(self) -> tuple[NeedlessCarries, ...]:
