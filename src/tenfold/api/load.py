@@ -20,7 +20,7 @@ from tenfold.api.call.updates import check_written, donated_leaves, write_back
 from tenfold.api.safetensors import load_safetensors
 from tenfold.backends.file import SIGNATURE, PlanFile, Reference, write_file
 from tenfold.backends.program import Program
-from tenfold.errors import HookError, PlanError, TypeMismatch, Unsupported, ValueProblem
+from tenfold.errors import HookError, PlanError, ValueProblem
 from tenfold.frames import entries
 from tenfold.graph import Graph
 from tenfold.graph.op import asking
@@ -192,47 +192,10 @@ class Loaded(Callee):
         tenfold.errors.Unsupported: bind: the backend 'cpu' has no memory of its own
           call the plan: it looks at its arguments in a fraction of a microsecond
         """
-        program, signature = self.program, self.signature
-        if not isinstance(program, Program) or program.backend.put is None:
-            name = program.backend.name if isinstance(program, Program) else "cpu"
-            raise Unsupported(
-                f"bind: the backend {name!r} has no memory of its own",
-                fix="call the plan: it looks at its arguments in a fraction of a microsecond",
-            )
-        if program.refuted is not None or (program.unjudged and program.certificate is None):
-            what = "never checked" if program.refuted is None else "refuted"
-            raise PlanError(
-                f"bind: the plan of {signature.name} was {what}",
-                fix="call it once: that checks it, and says what does not agree",
-            )
-        if signature.updates:
-            name = signature.leaf_names[signature.updates[0]]
-            raise Unsupported(
-                f"bind: {signature.name} updates {name} in place",
-                fix="return the new value, and bind its memory as the next call's argument",
-            )
-        structure, leaves = flatten((args, kwargs))
-        memory: dict[int, Any] = {}  # by the identity of what stands for it
-        for n, leaf in enumerate(leaves):
-            found = program.memory_of(leaf)
-            if found is not None:  # an array of the same type that takes no memory
-                leaves[n] = np.broadcast_to(np.zeros((), found.dtype), found.shape)
-                memory[id(leaves[n])] = found
-        args, kwargs = structure.unflatten(leaves)
-        given, _ = signature.bind(args, kwargs)
-        for name, leaf in zip(signature.leaf_names, given, strict=True):
-            if id(leaf) not in memory:
-                fix = (
-                    f"bring it there, tn.device_put(x, {program.backend.name!r}), and write to that"
-                )
-                if isinstance(leaf, (int, float, complex)) and not isinstance(leaf, np.generic):
-                    fix = "make the plan for an array in place of this number, and bind one"
-                raise TypeMismatch(f"bind: {name} does not lie on the device", fix=fix)
-        inputs = [memory[id(leaf)] for leaf in given]
-        captures = [self._captures[name] for name in signature.captures]
-        bound = program.bind_memory(signature.leaf_names, inputs, captures)
-        bound.outputs = signature.form.outputs.unflatten(bound.results)
-        return bound
+        from tenfold.api.bind import bind  # few plans are bound
+
+        captures = [self._captures[name] for name in self.signature.captures]
+        return bind(self.program, self.signature, captures, args, kwargs)
 
     def explain(self) -> str:
         """What runs, and why so; what it updates; how far it was checked."""
