@@ -16,14 +16,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from running import HOST, every_target
 
 from tenfold.backends.cpu.entry.abi import STOPPED
-from tenfold.backends.cpu.library.sort import quick, sort_name
-from tenfold.backends.cpu.library.sort.parting import IN_PLACE
+from tenfold.backends.cpu.library.sort import quicksort, sort_name
+from tenfold.backends.cpu.library.sort.partition import IN_PLACE
 from tenfold.backends.cpu.library.sort.poll import POLLED
 from tenfold.backends.cpu.library.sort.sort import LONGEST, scratch_bytes, sort_text
 from tenfold.backends.cpu.link.loader import load
 from tenfold.backends.llvm.assemble import assemble
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.types import DTYPES, KIND
+from tests.backends.cpu.test_masks import PAGE, Walled
 
 Array = np.ndarray[Any, Any]
 REAL = [name for name, dtype in DTYPES.items() if KIND[dtype] != "c"]
@@ -42,23 +43,27 @@ def lines(
     name: str, dtype: str, target: LLVMTarget, x: Array, poll: int = 0, answer: int = 0
 ) -> Array:
     """Sort the rows of x; scratch memory has a guard behind it."""
-    symbol, length = sort_name(name, dtype), x.shape[1]
+    made = np.empty(x.shape, x.dtype if name == "sort" else np.int64)
+    needed = scratch_bytes(name, dtype, x.shape[1])
+    assert needed is not None
+    room = np.full(needed + 128, GUARD, np.uint8)
+    start = -room.ctypes.data % 64
+    assert sort_into(made, name, dtype, target, x, room[start:], poll) == answer
+    assert np.all(room[start + needed :] == GUARD)
+    return made
+
+
+def sort_into(
+    made: Array, name: str, dtype: str, target: LLVMTarget, x: Array, room: Array, poll: int = 0
+) -> int:
+    symbol = sort_name(name, dtype)
     word, size = ctypes.c_void_p, ctypes.c_int64
     function = ctypes.CFUNCTYPE(ctypes.c_int32, word, word, size, size)(
         image(name, dtype, target).address(symbol)
     )
-    made = np.empty(x.shape, x.dtype if name == "sort" else np.int64)
-    needed = scratch_bytes(name, dtype, length)
-    assert needed is not None
-    room = np.full(needed + 128, GUARD, np.uint8)
-    start = -room.ctypes.data % 64
-    table = np.array(
-        [x.ctypes.data, made.ctypes.data, room.ctypes.data + start, poll, 0], np.uint64
-    )
-    params = np.array([length, 0], np.int64)
-    assert function(table.ctypes.data, params.ctypes.data, 0, len(x)) == answer
-    assert np.all(room[start + needed :] == GUARD)
-    return made
+    table = np.array([*(a.ctypes.data for a in (x, made, room)), poll, 0], np.uint64)
+    params = np.array([x.shape[1], 0], np.int64)
+    return int(function(table.ctypes.data, params.ctypes.data, 0, len(x)))
 
 
 POLL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -158,11 +163,11 @@ def test_infinities_and_nans_are_told_apart(target: LLVMTarget, dtype: str, leng
     assert lines("sort", dtype, target, x).tobytes() == np.take_along_axis(x, order, 1).tobytes()
 
 
-PARTED = ("f32", "f64", "i32", "i64", "u32", "u64")
+QUICK = ("f32", "f64", "i32", "i64", "u32", "u64")
 
 
 def shaped(dtype: str, length: int) -> list[Array]:
-    """Lines that parting may find hard: in order already, or of few distinct values."""
+    """Lines that quicksort may find hard: in order already, or of few distinct values."""
     given, of = DTYPES[dtype], np.random.default_rng(length)
     base, count = draw(dtype, (1, length), length), np.arange(length)
     rising = np.sort(base, 1)
@@ -182,9 +187,9 @@ def shaped(dtype: str, length: int) -> list[Array]:
 
 
 @every_target
-@pytest.mark.parametrize("dtype", PARTED)
+@pytest.mark.parametrize("dtype", QUICK)
 def test_lines_in_order_and_of_few_values(target: LLVMTarget, dtype: str) -> None:
-    """Around what registers hold (64 items to 256), and where ranges are parted once or often."""
+    """Around what registers hold (64 items to 256), where ranges are partitioned once or often."""
     for length in (1, 3, 4, 8, 9, 33, 63, 64, 65, 127, 129, 255, 256, 257, 300, 513, 5000):
         for x in shaped(dtype, length):
             wanted = np.sort(x, 1, kind="stable")
@@ -192,8 +197,27 @@ def test_lines_in_order_and_of_few_values(target: LLVMTarget, dtype: str) -> Non
 
 
 @every_target
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "u64"])
+def test_nothing_is_touched_beside_a_line(target: LLVMTarget, dtype: str) -> None:
+    """It, the result and scratch memory end, or begin, where nobody may touch memory."""
+    element = DTYPES[dtype]
+    walls = [Walled(4 * IN_PLACE * element.itemsize // PAGE) for _ in range(3)]
+    for length in (*LENGTHS, 255, 256, 257, 300, 1000, IN_PLACE, IN_PLACE + 47):
+        needed = scratch_bytes("sort", dtype, length)
+        assert needed is not None
+        x = draw(dtype, (1, length), length)
+        for end in (False, True):
+            sizes = zip(walls, (x.nbytes, x.nbytes, needed), strict=True)
+            given, to, room = (w.bytes[-n:] if end else w.bytes[:n] for w, n in sizes)
+            given, to = (place.view(element).reshape(x.shape) for place in (given, to))
+            given[...] = x
+            assert sort_into(to, "sort", dtype, target, given, room) == 0
+            assert to.tobytes() == np.sort(x, 1, kind="stable").tobytes()
+
+
+@every_target
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
-def test_long_lines_are_parted_in_place(target: LLVMTarget, dtype: str) -> None:
+def test_long_lines_are_partitioned_in_place(target: LLVMTarget, dtype: str) -> None:
     for length in (IN_PLACE, IN_PLACE + 1, IN_PLACE + 47, 3 * IN_PLACE + 5):
         for x in (draw(dtype, (2, length), length), *shaped(dtype, length)):
             wanted = np.sort(x, 1, kind="stable")
@@ -205,8 +229,8 @@ def test_long_lines_are_parted_in_place(target: LLVMTarget, dtype: str) -> None:
 def test_bad_pivots_are_left_for_the_middle_of_what_there_may_be(
     target: LLVMTarget, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it is done with a range that was parted too often; here with every one, from the first."""
-    monkeypatch.setattr(quick, "_PARTINGS", 0)
+    """As is done with a range that was partitioned too often; here with every one, at once."""
+    monkeypatch.setattr(quicksort, "_PARTITIONS", 0)
     image.cache_clear()
     try:
         for length in (300, 1000, 20_000, IN_PLACE + 1):
@@ -230,7 +254,7 @@ def test_a_line_of_equal_elements_polls(dtype: str) -> None:
     address = ctypes.cast(poll, ctypes.c_void_p).value or 0
     assert lines("sort", dtype, HOST, x, address).tobytes() == x.tobytes()
     polls = seen[0]
-    assert polls >= 2 * (x.size // POLLED)  # as it is parted, and as it is filled
+    assert polls >= 2 * (x.size // POLLED)  # as it is partitioned, and as it is filled
     for last in range(polls):
         seen[0] = 0
         lines("sort", dtype, HOST, x, address, STOPPED)

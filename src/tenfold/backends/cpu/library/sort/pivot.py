@@ -1,4 +1,4 @@
-"""What a range of items is parted about: a median of a sample, or the middle between its bounds.
+"""Pivots of ranges of items: a median of a sample, or the middle between the bounds.
 
 The sample is nine vectors at equal distances; the median is one of medians of three.
 """

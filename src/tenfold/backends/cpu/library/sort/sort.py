@@ -8,18 +8,19 @@ memory, then of what is polled (`sort_poll`), `params` begins with the length of
 
 Elements become unsigned keys that sort as they do: zeros of either sign are equal, NaNs are equal
 and last. What is moved is an item: a key, for positions (argsort) with the element's position below
-it. Items of up to 64 bits are merged: blocks of 64 are sorted in registers, runs of blocks merged
-from both ends. Of longer items each is counted past those that go before it, many at once, and put
-where that says. Long lines, but of keys of 64 bits alone, are sorted by radix, a digit of the key
-at a time, digits that are all the same left out. Zeros and NaNs are put back as they were, in their
-order.
+it. Where AVX2 or AVX-512 partition vectors, keys of 32 and 64 bits alone go by quicksort, whatever
+the length of a line. Other items of up to 64 bits are merged: blocks of 64 are sorted in registers,
+runs of blocks merged from both ends. Of longer items each is counted past those that go before it,
+many at once, and put where that says. Long lines, but of keys of 64 bits alone, are sorted by
+radix, a digit of the key at a time, digits that are all the same left out. Zeros and NaNs are put
+back as they were, in their order.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.backends.cpu.library.sort import merge, quick
+from tenfold.backends.cpu.library.sort import merge, quicksort
 from tenfold.backends.cpu.library.sort.keys import PADDING, SortForm, form_of
 from tenfold.backends.cpu.library.sort.poll import ENDS, LOOK, POLLED, polled
 from tenfold.backends.cpu.library.sort.radix import radix
@@ -87,18 +88,18 @@ def sort_text(symbol: str, target: LLVMTarget) -> str:
     result = "i64" if form.positions else f"i{form.bits}"
     functions, line, w = "", "", Writer(target)
     needs: tuple[str, ...] = _NEEDS
-    parted = quick.parts(form, target)
+    quick = quicksort.has_quicksort(form, target)
     if form.item <= 64:
-        if parted:
-            functions += quick.quick(form, f"{symbol}_m", w)
-            needs += quick.needs(form, target)
+        if quick:
+            functions += quicksort.quicksort(form, f"{symbol}_m", w)
+            needs += quicksort.needs(form, target)
         else:
             functions += merge.merging(form, f"{symbol}_m", w)
             needs += merge.needs(form)
         short = _called("short", f"{symbol}_m", "ptr %a, ptr %b")
     else:
         short = ranking(form)
-    if parted or _short(form) == LONGEST:
+    if quick or _short(form) == LONGEST:
         line = f"  br label %short\n{short}"
     else:
         longer = _longer(form)

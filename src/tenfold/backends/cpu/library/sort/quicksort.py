@@ -1,8 +1,8 @@
-"""Lines of elements of 4 and 8 bytes sorted by parting: see `parting`.
+"""Quicksort of lines of elements of 4 and 8 bytes; `partition` has how ranges are partitioned.
 
-Items go to the scratch memory, those of long lines to the result's. There they are parted;
-registers sort few of them and give elements. This is not stable, which shows in zeros and NaNs
-alone: these are put back after it, unless all zeros are positive.
+Items go to the scratch memory, those of long lines to the result's. There they are partitioned;
+registers sort few of them and give elements. This is not stable, which shows in negative zeros
+and NaNs alone: where there are any, `restoring` puts zeros and NaNs back.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from tenfold.backends.cpu.library.sort import columns
 from tenfold.backends.cpu.library.sort.few import most, sorting
 from tenfold.backends.cpu.library.sort.items import items, live, negative_zero
 from tenfold.backends.cpu.library.sort.keys import SortForm
-from tenfold.backends.cpu.library.sort.parting import IN_PLACE, parting, spare
+from tenfold.backends.cpu.library.sort.partition import IN_PLACE, partition, spare
 from tenfold.backends.cpu.library.sort.poll import ENDS, due, polled
 from tenfold.backends.cpu.library.sort.restore import restoring
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.writer import LANES, Writer
 
-_PARTINGS = 2  # of a range, times the bits of a line's length
+_PARTITIONS = 2  # of a range, times the bits of a line's length
 
 
-def parts(form: SortForm, target: LLVMTarget) -> bool:
-    """Whether lines are sorted so: where a vector can be parted in few instructions."""
+def has_quicksort(form: SortForm, target: LLVMTarget) -> bool:
+    """Whether lines are sorted so: where a vector can be partitioned in few instructions."""
     wide = target.arch == "x86_64" and target.vector_bytes >= 32
     return wide and form.bits >= 32 and not form.positions
 
 
-def quick(form: SortForm, name: str, w: Writer) -> str:
+def quicksort(form: SortForm, name: str, w: Writer) -> str:
     """A function that sorts a line from %x to %y; it answers as a kernel does."""
     v, one = f"<{LANES} x {form.merged}>", f"<{LANES} x i1>"
     restores = form.letter == "f"
@@ -48,7 +48,7 @@ def quick(form: SortForm, name: str, w: Writer) -> str:
 
     return (
         sorting(form, f"{name}_few", w)
-        + parting(form, f"{name}_part", f"{name}_few", w)
+        + partition(form, f"{name}_part", f"{name}_few", w)
         + f"""
 define internal i32 @{name}(
   ptr %buffers, ptr %x, ptr %y, ptr %a, ptr %b, i64 %n) noinline nounwind
@@ -103,7 +103,7 @@ few:
 many:
   %zeros.above = call i64 @llvm.ctlz.i64(i64 %n, i1 true)
   %bits = sub i64 64, %zeros.above
-  %depth = mul i64 %bits, {_PARTINGS}
+  %depth = mul i64 %bits, {_PARTITIONS}
   %code = call i32 @{name}_part(ptr %buffers, ptr %p, ptr %a, ptr %y, ptr %end, ptr %spare, i64 %n,
     {form.merged} {ends[0]}, {form.merged} {ends[1]}, i64 %depth)
   %code.on = icmp eq i32 %code, 0

@@ -1,8 +1,8 @@
-"""A vector of items parted about a pivot.
+"""A vector of items partitioned about a pivot.
 
 AVX-512 compresses 32-bit items: in a register, since some processors take long where they compress
-into memory. Others are parted by one shuffle, those below first, looked up by which of them are
-below; it is stored twice, and what is to the wrong side is written over later.
+into memory. Others are partitioned by one shuffle, those below first, looked up by which of them
+are below; it is stored twice, and what is to the wrong side is written over later.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def counted(w: Writer, mask: str, lanes: int) -> tuple[str, str]:
     return wide, w.intrinsic("ctpop", "i64", wide)
 
 
-def apart(
+def partitioned(
     form: SortForm, name: str, w: Writer, x: str, mask: str, bits: str, lanes: int
 ) -> tuple[str, str]:
     """A vector with the items of a mask first, and one with the others: first, if they are
@@ -72,25 +72,26 @@ def apart(
 def stored(
     form: SortForm,
     w: Writer,
-    parted: tuple[str, str],
+    made: tuple[str, str],
     left: str,
     right: str,
     more: str,
     exact: str = "",
 ) -> None:
-    """A parted vector stored: what is below from one place on, the others up to another. That many
-    are below; `exact` has the lanes of the others, where nothing may be written before them."""
+    """A partitioned vector stored: what is below from one place on, the others up to another.
+    `more` are below; `exact` has the lanes of the others, where nothing may be written before
+    them."""
     item, lanes = form.merged, w.target.lanes(form.size)
     kept = f"<{lanes} x i{form.item}>"
     if left:
-        w.put(f"store {kept} {parted[0]}, ptr {left}, align {form.size}")
+        w.put(f"store {kept} {made[0]}, ptr {left}, align {form.size}")
     if not _compressed(form, w):
         at = w.op(f"getelementptr {item}, ptr {right}, i64 -{lanes}")
-        masks.store(w, at, f"i{form.item}", parted[1], exact or None, lanes=lanes, align=form.size)
+        masks.store(w, at, f"i{form.item}", made[1], exact or None, lanes=lanes, align=form.size)
         return
     count = w.op(f"sub i64 {lanes}, {more}")
     at = w.op(f"getelementptr {item}, ptr {right}, i64 {w.op(f'sub i64 0, {count}')}")
     power = w.op(f"shl i64 1, {count}")
     bits = w.op(f"trunc i64 {w.op(f'add i64 {power}, -1')} to i{lanes}")
     mask = w.op(f"bitcast i{lanes} {bits} to <{lanes} x i1>")
-    masks.store(w, at, f"i{form.item}", parted[1], mask, lanes=lanes, align=form.size)
+    masks.store(w, at, f"i{form.item}", made[1], mask, lanes=lanes, align=form.size)

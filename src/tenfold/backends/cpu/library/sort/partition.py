@@ -1,46 +1,46 @@
-"""Ranges of items parted about one of them, again and again, until registers hold what is left.
+"""Ranges of items are partitioned, again and again, until registers hold what is left.
 
 A range and its scratch memory are of the same length. What is below a pivot goes to the beginning
 of the range, the rest to the end of the scratch memory: so it stands as far from the end as it will
 in the line. Then either part is treated so, with what is free beside it for its scratch memory, the
-lower part first. A range that the nearest caches do not hold is parted in place instead: the next
-vectors are read where there is less room behind those that were read, so that there is always room
-for what is below, and for the others.
+lower part first. A range that the nearest caches do not hold is partitioned in place instead: the
+next vectors are read where there is less room behind those that were read, so that there is always
+room for what is below, and for the others.
 
 Vectors are stored whole, so what is stored last in a range is kept apart first, in %spare: a number
 of items that leaves whole trips, and what makes room to begin in place. They go one by one after
 all others.
 
-Where the pivot is the least that may be in a range, this is parted about what comes next after it,
-and all of the lower part is the same. So lines of few distinct items take no longer. What was
-parted often and is still long has had bad pivots: from then on the middle between its bounds is the
-pivot, so that there are but as many more rounds as an item has bits.
+Where the pivot is the least that may be in a range, this is partitioned about what comes next after
+it, and all of the lower part is the same. So lines of few distinct items take no longer. What was
+partitioned often and is still long has had bad pivots: from then on the middle between its bounds
+is the pivot, so that there are but as many more rounds as an item has bits.
 """
 
 from __future__ import annotations
 
-from tenfold.backends.cpu.library.sort.apart import apart, below, counted, stored, table
 from tenfold.backends.cpu.library.sort.few import element, most
 from tenfold.backends.cpu.library.sort.keys import SortForm
 from tenfold.backends.cpu.library.sort.pivot import middle, sampled
 from tenfold.backends.cpu.library.sort.poll import ENDS, due, polled
+from tenfold.backends.cpu.library.sort.vectors import below, counted, partitioned, stored, table
 from tenfold.backends.llvm import masks
 from tenfold.backends.llvm.writer import Writer
 
-_TRIP = 4  # vectors that are parted in a trip
-_POLLING = 8192  # items of a range whose parting polls
-IN_PLACE = 1 << 15  # items of a range that is parted out of place at most
+_TRIP = 4  # vectors that are partitioned in a trip
+_POLLING = 8192  # items of a range whose partition polls
+IN_PLACE = 1 << 15  # items of a range that is partitioned out of place at most
 
 
 def spare(form: SortForm, w: Writer) -> int:
-    """Items that %spare of `parting` has room for."""
+    """Items that %spare of `partition` has room for."""
     return (3 * _TRIP + 1) * w.target.lanes(form.size)
 
 
-def parting(form: SortForm, name: str, few: str, w: Writer) -> str:
+def partition(form: SortForm, name: str, few: str, w: Writer) -> str:
     """A function that gives %n items at %p as elements at %y, sorted, with as much scratch memory
-    at %q. None of them is below %low or above %high; %depth times they may be parted about pivots
-    of a sample. It answers as a kernel does."""
+    at %q. None of them is below %low or above %high; %depth times they may be partitioned about
+    pivots of a sample. It answers as a kernel does."""
     item, lanes, steps = form.merged, w.target.lanes(form.size), w.target.lanes(form.size) * _TRIP
     v = f"<{lanes} x {item}>"
     return (
@@ -139,7 +139,7 @@ trip:
   %from = phi i64 [ %next, %trip.from ], [ %side.from, %trip.side ]
   %next.more = phi i64 [ %next.front, %trip.from ], [ %side.next, %trip.side ]
 """
-        + _parted(form, name, w, lanes)
+        + _trip(form, name, w, lanes)
         + f"""  %done.more = add i64 %done, {steps}
 """
         + due("trip", "%done.more", "trip.poll", "trips")
@@ -239,9 +239,9 @@ def _kept(form: SortForm, w: Writer, start: str, to: str, count: int) -> str:
     return w.taken()
 
 
-def _parted(form: SortForm, name: str, w: Writer, lanes: int) -> str:
-    """The vectors of a trip parted, from %from on; %trip.lN: the items below the pivot up to the
-    vector N."""
+def _trip(form: SortForm, name: str, w: Writer, lanes: int) -> str:
+    """The vectors of a trip partitioned, from %from on; %trip.lN: the items below the pivot up to
+    the vector N."""
     v, item = f"<{lanes} x {form.merged}>", form.merged
     at = w.op(f"getelementptr {item}, ptr %p, i64 %from")
     places = [w.op(f"getelementptr {item}, ptr {at}, i64 {n * lanes}") for n in range(_TRIP)]
@@ -251,19 +251,19 @@ def _parted(form: SortForm, name: str, w: Writer, lanes: int) -> str:
     for number, x in enumerate(vectors):
         mask = below(form, w, x, lanes)
         bits, more = counted(w, mask, lanes)
-        parted = apart(form, name, w, x, mask, bits, lanes)
+        made = partitioned(form, name, w, x, mask, bits, lanes)
         ahead = w.op(f"sub i64 {left}, {number * lanes}") if number else left
         there = w.op(f"getelementptr {item}, ptr {end}, i64 {ahead}")
         here = w.op(f"getelementptr {item}, ptr %p, i64 {left}")
-        stored(form, w, parted, here, there, more)
+        stored(form, w, made, here, there, more)
         w.lines.append(f"  %trip.l{number + 1} = add i64 {left}, {more}")
         left = f"%trip.l{number + 1}"
     return w.taken()
 
 
 def _rest(form: SortForm, name: str, w: Writer, lanes: int) -> str:
-    """A vector of %spare parted. Lanes without an item go with the lower ones, behind them. The
-    last ones have no room beside them for whole vectors."""
+    """A vector of %spare partitioned. Lanes without an item go with the lower ones, behind them.
+    The last ones have no room beside them for whole vectors."""
     item, bits = form.merged, f"i{form.item}"
     v, whole = f"<{lanes} x {item}>", f"<{lanes} x {bits}>"
     numbers = "<" + ", ".join(f"{bits} {lane}" for lane in range(lanes)) + ">"
@@ -280,7 +280,7 @@ def _rest(form: SortForm, name: str, w: Writer, lanes: int) -> str:
     chosen, some = counted(w, mask, lanes)
     live = w.call("i64", "llvm.umin.i64", ("i64", "%rest.count"), ("i64", str(lanes)))
     more = w.op(f"add i64 {w.op(f'sub i64 {some}, {lanes}')}, {live}")
-    parted = apart(form, name, w, x, mask, chosen, lanes)
+    made = partitioned(form, name, w, x, mask, chosen, lanes)
     w.lines.append(f"  %rest.lower = add i64 %rest.left, {more}")
     end = w.op("add i64 %rest.left, %rest.count")
     there = w.op(f"getelementptr {item}, ptr %upper.to, i64 {end}")
@@ -288,8 +288,8 @@ def _rest(form: SortForm, name: str, w: Writer, lanes: int) -> str:
     few = w.op(f"select i1 %large, i64 {2 * lanes}, i64 {lanes}")
     tight = w.op(f"icmp ule i64 %rest.count, {few}")
     text = f"{w.taken()}  br i1 {tight}, label %rest.tight, label %rest.wide\nrest.wide:\n"
-    stored(form, w, parted, here, there, some)
+    stored(form, w, made, here, there, some)
     text += w.taken() + "  br label %rest.end\nrest.tight:\n"
-    masks.store(w, here, bits, parted[0], lower(more, "sgt"), lanes=lanes, align=form.size)
-    stored(form, w, ("", parted[1]), "", there, some, lower(some, "sle"))
+    masks.store(w, here, bits, made[0], lower(more, "sgt"), lanes=lanes, align=form.size)
+    stored(form, w, ("", made[1]), "", there, some, lower(some, "sle"))
     return text + w.taken() + "  br label %rest.end\n"
