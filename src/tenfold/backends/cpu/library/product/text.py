@@ -14,9 +14,7 @@ A product of a matrix with itself transposed is done below the diagonal, then co
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tenfold.backends.cpu.library.blas import BLAS, LOWER, NOT_TRANSPOSED, ROW_MAJOR
+from tenfold.backends.cpu.library.blas import BLAS, LOWER, ROW_MAJOR
 from tenfold.backends.cpu.library.product import (
     NARROW_PRODUCT,
     PAIR_PRODUCT,
@@ -24,20 +22,29 @@ from tenfold.backends.cpu.library.product import (
     VECTOR_PRODUCT,
     product_name,
 )
+from tenfold.backends.cpu.library.product.addresses import (
+    QUICK,
+    least,
+    moved,
+    operands,
+    trans,
+    words,
+)
 from tenfold.backends.cpu.library.product.narrow import narrow_panels
 from tenfold.backends.cpu.library.product.pairs import pairs
 from tenfold.backends.cpu.library.product.panels import panels
-from tenfold.backends.cpu.library.product.tiles import (
-    SYMMETRIC,
-    VECTOR_MATRIX,
-    WIDEST,
-)
+from tenfold.backends.cpu.library.product.tiles import SYMMETRIC, VECTOR_MATRIX
 from tenfold.backends.cpu.library.product.vectors import has_vectors, vectors
+from tenfold.backends.cpu.library.product.with_vector import (
+    OWN_VECTOR,
+    in_parts,
+    library_vector,
+    own_addition,
+    vector_text,
+)
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.ops.algebra.products import WHOLE
-
-Addition = Callable[[str, str, str], str]  # of a count and two vectors, to the second
 
 _LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 _SIZES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
@@ -46,7 +53,6 @@ _COMPLEX = """
 @tn_one = private constant [2 x {0}] [{0} 1.0, {0} 0.0], align 16
 @tn_zero = private constant [2 x {0}] zeroinitializer, align 16
 """
-_QUICK = "nounwind noinline optnone"  # to compile: the work lies in the library
 _STRIP = 16  # rows that are copied above the diagonal side by side
 _NEEDS: tuple[str, ...] = (
     "declare i32 @tn_parallel_for(ptr, ptr, i64, i64, ptr)",
@@ -57,10 +63,6 @@ _NEEDS: tuple[str, ...] = (
 _OF_MATRICES = (
     *("left", "right", "m", "n", "k", "lda", "ldb", "batch", "sa", "sb", "sc"),
     *("rows", "columns", "lanes", "across", "per", "ai", "bj", "size"),
-)
-_OF_VECTOR = (
-    *("first", "m", "k", "ld", "row", "step"),
-    *("size", "rows", "runs", "span", "parts"),
 )
 
 
@@ -74,13 +76,13 @@ def product_text(way: str, dtype: str, target: LLVMTarget) -> str:
         return join([Fragment(tuple(dict.fromkeys((*needs, *more))), body)])
     letter, one, zero, body = _factors(dtype)
     if way == VECTOR_PRODUCT:
-        call, add = _library_vector(letter, one)
+        call, add = library_vector(letter, one)
         if has_vectors(dtype, target):
             own, more = vectors(dtype, target)
-            body, needs, call, add = body + own, (*needs, *more), _OWN_VECTOR, _own_addition
-        body += _vector(call, add, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
+            body, needs, call, add = body + own, (*needs, *more), OWN_VECTOR, own_addition
+        body += vector_text(call, add, _SIZES[dtype]) + _tile(_OF_VECTOR_PRODUCT)
         return join(
-            [BLAS, Fragment(tuple(dict.fromkeys(needs)), body + _entry(name, _in_parts(add)))]
+            [BLAS, Fragment(tuple(dict.fromkeys(needs)), body + _entry(name, in_parts(add)))]
         )
     call = _library_call(letter, one, zero)
     if way in (PANEL_PRODUCT, PAIR_PRODUCT):
@@ -100,42 +102,6 @@ def _factors(dtype: str) -> tuple[str, str, str, str]:
     return letter, "ptr @tn_one", "ptr @tn_zero", parts
 
 
-def _words(*names: str) -> str:
-    """Loads of the numbers behind the kind of a product and its time, in order."""
-    return "".join(
-        f"  %{name}.at = getelementptr i64, ptr %params, i64 {at}\n"
-        f"  %{name} = load i64, ptr %{name}.at, align 8\n"
-        for at, name in enumerate(names, 2)
-    )
-
-
-def _trans(name: str, flag: str) -> str:
-    """What BLAS calls a flag: a matrix as it is, or transposed."""
-    return (
-        f"  %{name}.long = add i64 {flag}, {NOT_TRANSPOSED}\n"
-        f"  %{name} = trunc i64 %{name}.long to i32\n"
-    )
-
-
-def _least(name: str, step: str, end: str, start: str) -> str:
-    """The extent of a tile: its full one, or what is left."""
-    return (
-        f"  %{name}.left = sub i64 {end}, {start}\n"
-        f"  %{name} = call i64 @llvm.umin.i64(i64 {step}, i64 %{name}.left)\n"
-    )
-
-
-def _moved(name: str, base: str, *terms: tuple[str, str]) -> str:
-    """An address moved by products of counts and bytes."""
-    text = ""
-    for at, (count, step) in enumerate(terms):
-        text += f"  %{name}.by{at} = mul i64 {count}, {step}\n"
-        to = name if at == len(terms) - 1 else f"{name}.to{at}"
-        text += f"  %{to} = getelementptr i8, ptr {base}, i64 %{name}.by{at}\n"
-        base = f"%{to}"
-    return text
-
-
 def _library_call(letter: str, one: str, zero: str) -> str:
     return f"""  call void @tn_{letter}gemm(i32 {ROW_MAJOR}, i32 %ta, i32 %tb, i64 %high, i64 %wide,
     i64 %k, {one}, ptr %pa, i64 %lda, ptr %pb, i64 %ldb, {zero}, ptr %pc, i64 %n)
@@ -153,10 +119,10 @@ _PANELS_CALL = """  %a.turned = icmp ne i64 %left, 0
 
 def _matrices(call: str) -> str:
     return (
-        f"define internal void @tn_matrices(ptr %buffers, ptr %params, i64 %tile) {_QUICK} {{\n"
+        f"define internal void @tn_matrices(ptr %buffers, ptr %params, i64 %tile) {QUICK} {{\n"
         "entry:\n"
-        + _words(*_OF_MATRICES)
-        + _operands("a", "b", "c")
+        + words(*_OF_MATRICES)
+        + operands("a", "b", "c")
         + """  %group = udiv i64 %tile, %per
   %inner = urem i64 %tile, %per
   %down = udiv i64 %inner, %across
@@ -165,15 +131,15 @@ def _matrices(call: str) -> str:
   %j = mul i64 %along, %columns
   %lane = mul i64 %group, %lanes
 """
-        + _least("high", "%rows", "%m", "%i")
-        + _least("wide", "%columns", "%n", "%j")
-        + _least("count", "%lanes", "%batch", "%lane")
-        + _trans("ta", "%left")
-        + _trans("tb", "%right")
+        + least("high", "%rows", "%m", "%i")
+        + least("wide", "%columns", "%n", "%j")
+        + least("count", "%lanes", "%batch", "%lane")
+        + trans("ta", "%left")
+        + trans("tb", "%right")
         + "  %c.row = mul i64 %n, %size\n"
-        + _moved("a.first", "%a", ("%lane", "%sa"), ("%i", "%ai"))
-        + _moved("b.first", "%b", ("%lane", "%sb"), ("%j", "%bj"))
-        + _moved("c.first", "%c", ("%lane", "%sc"), ("%i", "%c.row"), ("%j", "%size"))
+        + moved("a.first", "%a", ("%lane", "%sa"), ("%i", "%ai"))
+        + moved("b.first", "%b", ("%lane", "%sb"), ("%j", "%bj"))
+        + moved("c.first", "%c", ("%lane", "%sc"), ("%i", "%c.row"), ("%j", "%size"))
         + f"""  br label %next
 next:
   %pa = phi ptr [ %a.first, %entry ], [ %pa.on, %next ]
@@ -186,105 +152,6 @@ next:
   %todo.on = sub i64 %todo, 1
   %over = icmp eq i64 %todo.on, 0
   br i1 %over, label %end, label %next
-end:
-  ret void
-}}
-"""
-    )
-
-
-def _operands(*names: str) -> str:
-    return "".join(
-        f"  %{name}.buffer = getelementptr ptr, ptr %buffers, i64 {at}\n"
-        f"  %{name} = load ptr, ptr %{name}.buffer, align 8\n"
-        for at, name in enumerate(names)
-    )
-
-
-def _library_vector(letter: str, one: str) -> tuple[str, Addition]:
-    """Calls of the library: of a run of terms, and one that adds vectors."""
-
-    def add(count: str, x: str, y: str) -> str:
-        return f"  call void @tn_{letter}axpy(i64 {count}, {one}, ptr {x}, i64 1, ptr {y}, i64 1)\n"
-
-    return (
-        "  %turned = sub i64 1, %first\n"
-        + _trans("t", "%turned")
-        + f"""  %down = select i1 %plain, i64 %high, i64 %terms
-  %across = select i1 %plain, i64 %terms, i64 %high
-  call void @tn_{letter}gemv(i32 {ROW_MAJOR}, i32 %t, i64 %down, i64 %across, {one},
-    ptr %a.now, i64 %ld, ptr %x.now, i64 1, {one}, ptr %to, i64 1)
-""",
-        add,
-    )
-
-
-_OWN_VECTOR = """  br i1 %plain, label %along, label %across
-along:
-  call void @tn_along(ptr %a.now, i64 %ld, ptr %x.now, ptr %to, i64 %high, i64 %terms)
-  br label %added
-across:
-  call void @tn_across(ptr %a.now, i64 %ld, ptr %x.now, ptr %to, i64 %high, i64 %terms)
-  br label %added
-added:
-"""
-
-
-def _own_addition(count: str, x: str, y: str) -> str:
-    return f"  call void @tn_add(ptr {x}, ptr {y}, i64 {count})\n"
-
-
-def _vector(call: str, add: Addition, size: int) -> str:
-    """A tile of a matrix, which is the operand `%which`, times a vector: the result's axis is
-    that of the matrix's rows where `first` is 1, else that of its columns. It is added up in runs,
-    each from nothing: those after the first beside the result. Of several parts of what is added
-    up, those after the first go to sums of their own."""
-    return (
-        "define internal void @tn_vector(ptr %buffers, ptr %params, i64 %index, i64 %which, "
-        f"ptr %sums) {_QUICK} {{\nentry:\n"
-        + f"  %beside = alloca [{WIDEST * size} x i8], align 64\n"
-        + _words(*_OF_VECTOR)
-        + _operands("one", "two", "c")
-        + """  %swapped = icmp ne i64 %which, 0
-  %a = select i1 %swapped, ptr %two, ptr %one
-  %x = select i1 %swapped, ptr %one, ptr %two
-  %whole = icmp eq i64 %parts, 1
-  %tile = select i1 %whole, i64 %index, i64 0
-  %part = select i1 %whole, i64 0, i64 %index
-  %i = mul i64 %tile, %rows
-  %begin = mul i64 %part, %span
-  %beyond = add i64 %begin, %span
-  %k.end = call i64 @llvm.umin.i64(i64 %beyond, i64 %k)
-  %before = sub i64 %part, 1
-  %line = mul i64 %m, %size
-"""
-        + _least("high", "%rows", "%m", "%i")
-        + _moved("a.first", "%a", ("%i", "%row"))
-        + _moved("result", "%c", ("%i", "%size"))
-        + _moved("own", "%sums", ("%before", "%line"))
-        + """  %leads = icmp eq i64 %part, 0
-  %y = select i1 %leads, ptr %result, ptr %own
-"""
-        + """  %bytes = mul i64 %high, %size
-  %plain = icmp ne i64 %first, 0
-  br label %run
-run:
-  %k.now = phi i64 [ %begin, %entry ], [ %k.next, %on ]
-  %to = phi ptr [ %y, %entry ], [ %beside, %on ]
-  call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 %bytes, i1 false)
-"""
-        + _least("terms", "%runs", "%k.end", "%k.now")
-        + _moved("a.now", "%a.first", ("%k.now", "%step"))
-        + _moved("x.now", "%x", ("%k.now", "%size"))
-        + call
-        + f"""  %begun = icmp eq i64 %k.now, %begin
-  br i1 %begun, label %on, label %add
-add:
-{add("%high", "%beside", "%y")}  br label %on
-on:
-  %k.next = add i64 %k.now, %runs
-  %more = icmp ult i64 %k.next, %k.end
-  br i1 %more, label %run, label %end
 end:
   ret void
 }}
@@ -342,10 +209,10 @@ def _symmetric(letter: str, one: str, zero: str) -> str:
     """A tile of a matrix times itself transposed: tiles below the diagonal are counted row by
     row."""
     return (
-        f"define internal void @tn_symmetric(ptr %buffers, ptr %params, i64 %tile) {_QUICK} {{\n"
+        f"define internal void @tn_symmetric(ptr %buffers, ptr %params, i64 %tile) {QUICK} {{\n"
         "entry:\n"
-        + _words("turned", "m", "k", "ld", "row", "size", "rows")
-        + _operands("a", "b", "c")
+        + words("turned", "m", "k", "ld", "row", "size", "rows")
+        + operands("a", "b", "c")
         + """  br label %search
 search:
   %down = phi i64 [ 0, %entry ], [ %down.more, %lower ]
@@ -361,15 +228,15 @@ begin:
   %j = mul i64 %along, %rows
   %plain = sub i64 1, %turned
 """
-        + _least("high", "%rows", "%m", "%i")
-        + _least("wide", "%rows", "%m", "%j")
-        + _trans("ta", "%turned")
-        + _trans("tb", "%plain")
+        + least("high", "%rows", "%m", "%i")
+        + least("wide", "%rows", "%m", "%j")
+        + trans("ta", "%turned")
+        + trans("tb", "%plain")
         + "  %line = mul i64 %m, %size\n"
-        + _moved("a.rows", "%a", ("%i", "%row"))
-        + _moved("a.columns", "%a", ("%j", "%row"))
-        + _moved("lower.to", "%c", ("%i", "%line"), ("%j", "%size"))
-        + _moved("upper.to", "%c", ("%j", "%line"), ("%i", "%size"))
+        + moved("a.rows", "%a", ("%i", "%row"))
+        + moved("a.columns", "%a", ("%j", "%row"))
+        + moved("lower.to", "%c", ("%i", "%line"), ("%j", "%size"))
+        + moved("upper.to", "%c", ("%j", "%line"), ("%i", "%size"))
         + f"""  %diagonal = icmp eq i64 %i, %j
   br i1 %diagonal, label %syrk, label %gemm
 syrk:
@@ -407,7 +274,7 @@ _OF_VECTOR_PRODUCT = f"""  %swapped = icmp eq i64 %kind, {VECTOR_MATRIX}
 
 
 def _tile(carried_out: str) -> str:
-    return f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) {_QUICK} {{
+    return f"""define internal i32 @tn_tile(ptr %context, i64 %index, i64 %worker) {QUICK} {{
   %params.at = getelementptr ptr, ptr %context, i64 1
   %low.at = getelementptr ptr, ptr %context, i64 2
   %sums.at = getelementptr ptr, ptr %context, i64 3
@@ -422,10 +289,10 @@ def _tile(carried_out: str) -> str:
 """
 
 
-def _entry(name: str, in_parts: str) -> str:
-    """The function that is called: tiles in any order, or what is otherwise done `in_parts`."""
+def _entry(name: str, divided: str) -> str:
+    """The function that is called: tiles in any order; `divided` ends those that go by parts."""
     return f"""define dso_local i32 @{name}(
-  ptr %buffers, ptr %params, i64 %low, i64 %high) {_QUICK} {{
+  ptr %buffers, ptr %params, i64 %low, i64 %high) {QUICK} {{
 entry:
   %context = alloca [4 x i64], align 16
   %params.to = getelementptr i64, ptr %context, i64 1
@@ -439,40 +306,10 @@ entry:
   %polls = load ptr, ptr %polls.at, align 8
   %nanoseconds.at = getelementptr i64, ptr %params, i64 1
   %nanoseconds = load i64, ptr %nanoseconds.at, align 8
-{in_parts}  br label %whole
+{divided}  br label %whole
 whole:
   %answer = call i32 @tn_parallel_for(
     ptr @tn_tile, ptr %context, i64 %tiles, i64 %nanoseconds, ptr %polls)
   ret i32 %answer
 }}
 """
-
-
-def _in_parts(add: Addition) -> str:
-    """What is added up to few columns, in parts: their sums are added in order."""
-    return (
-        _words(*_OF_VECTOR)
-        + _operands("one", "two", "c")
-        + f"""  %cut = icmp ugt i64 %parts, 1
-  br i1 %cut, label %divide, label %uncut
-divide:
-  %others = sub i64 %parts, 1
-  %line = mul i64 %m, %size
-  %bytes = mul i64 %others, %line
-  %sums = alloca i8, i64 %bytes, align 64
-  store ptr %sums, ptr %sums.to, align 8
-  %done = call i32 @tn_parallel_for(
-    ptr @tn_tile, ptr %context, i64 %parts, i64 %nanoseconds, ptr %polls)
-  br label %add
-add:
-  %p = phi i64 [ 0, %divide ], [ %p.next, %add ]
-  %from.by = mul i64 %p, %line
-  %from = getelementptr i8, ptr %sums, i64 %from.by
-{add("%m", "%from", "%c")}  %p.next = add i64 %p, 1
-  %more = icmp ult i64 %p.next, %others
-  br i1 %more, label %add, label %end
-end:
-  ret i32 %done
-uncut:
-"""
-    )
