@@ -2,11 +2,13 @@
 
 The transforms of `np.fft` are ufuncs over lines. A ufunc's loops are functions of C: they take any
 strides, need no GIL, and keep what they know of a length. So a transform along any axis is a call
-for each part before the axis, with the parts behind it as lines, and its bits are NumPy's. Many
-columns with a power of 2 of points are transformed by a routine of our own (`columns`).
+for each part before the axis, with the parts behind it as lines, and its bits are NumPy's. (But of
+float32 without a factor, as a plain `fft`: NumPy's own functions choose the loop of float64 there,
+which takes longer and has less error.) Many columns with a power of 2 of points are transformed by
+a routine of our own (`columns`).
 
 NumPy transforms as many lines at once as fill a vector, those that are left one by one, and on
-aarch64 the bits of the two differ. So lines are parted at whole vectors: how much of them is one
+aarch64 the bits of the two differ. So lines are cut at whole vectors: how much of them is one
 call, and on which thread, does not show.
 """
 
