@@ -96,6 +96,37 @@ def test_a_certificate_does_not_open_what_another_check_refuted(cache, monkeypat
     assert np.array_equal(f(X, X), X)
 
 
+def test_a_whole_certificate_is_not_replaced_by_a_partial_one(cache, monkeypatch):
+    monkeypatch.setattr(checking, "go_on", lambda *_: None)
+    f = subtracted()
+    f(X, X)
+    program = plans.get(f.trace(X, X))
+    partial = program.certificate
+    checking._certify(program, check(program, program.graph, [X, X]).verdict)
+    checking._certify(program, partial)  # of a thread that began to check before
+    assert program.certificate.state == "whole"
+
+
+def test_calls_leave_what_they_come_to_to_a_check_that_is_under_way(cache):
+    begin = threading.Event()
+    assert submit(lambda: None).done.wait(60)  # what other tests left to the background is done
+    submit(begin.wait)  # the background is busy
+    try:
+        f = subtracted()
+        f(X, X)
+        program, checks = plans.get(f.trace(X, X)), tn.stats()["checks"]
+        program.reached = True  # a call has come to what was not judged
+        program.close()
+        for _ in range(3):
+            assert np.array_equal(f(X, X), X)
+        assert tn.stats()["checks"] == checks
+    finally:
+        begin.set()
+    assert f.ready(60)
+    assert np.array_equal(f(X, X), X)
+    assert f.certificate(X, X).state == "whole"
+
+
 def test_a_refutation_on_disk_is_not_lost_to_a_process_that_certifies(cache, monkeypatch):
     monkeypatch.setattr(checking, "go_on", lambda *_: None)
     with plant("instruction", "sub>add"):

@@ -103,6 +103,8 @@ def _due(program: Program, strict: bool) -> bool:
     """Whether this call is to be checked, or to go on with a check."""
     if program.certificate is None:
         return True
+    if not strict and program.checking is not None and not program.checking.done.is_set():
+        return False  # one check at a time: what this call comes to may be what that one judges
     if program.reached:
         # What a check does not come to in its time is looked for less and less often.
         program.rung += 1
@@ -113,8 +115,6 @@ def _due(program: Program, strict: bool) -> bool:
         return True
     if program.certificate.complete or program.alone:
         return False
-    if program.checking is not None and not program.checking.done.is_set():
-        return False  # one check at a time
     program.turns += 1  # the first of a process is answered at once, and the background goes on
     return strict or (program.turns > 1 and program.turns & (program.turns - 1) == 0)
 
@@ -185,6 +185,9 @@ def _certify(program: Program, found: Certificate) -> None:
     """Take over what a check found, and have calls noted that come to what it did not."""
     if program.refuted is not None:  # by another check meanwhile, which counts
         return
+    known = program.certificate
+    if known is not None and known.complete and not found.complete:
+        return  # another check has come to its end meanwhile
     program.certificate = found
     if found.complete and program.wiring is not None:
         from tenfold.parity.wiring import wirings
