@@ -47,7 +47,7 @@ class Exhaustion:
     height: int = 10
     # its successors are those of all states of a piece together
     room: Room = field(default_factory=lambda: Room(1 << 12, 6, 8))
-    places: int = 1 << 14  # for states of a batch
+    places: int = 1 << 16  # for states of a batch
     batch: int = 32
     overflow: str = "grow"
     backend: str = "compiled"
