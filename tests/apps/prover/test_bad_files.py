@@ -70,7 +70,7 @@ def test_marks_of_other_systems_are_no_part_of_names(tmp_path: Path) -> None:
     [
         (["--confidence", "best"], "confidence is 'best'"),
         (["--mine", "0"], "mine is 0"),
-        (["--mine-to", "mined.txt"], "mine_to without rules to mine"),
+        (["--mine-to", "mined.txt"], "mine-to without rules to mine"),
         (["--mine", "5", "--rules", "rules.txt"], "rules and mine at once"),
         (["--mine", "5", "--mine-to", "no/such/folder/rules.txt"], "can't be written"),
         (["--rules", "no-such-file.txt"], "No such file"),

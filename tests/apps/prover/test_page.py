@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -90,6 +91,19 @@ def test_the_page_stands_alone_and_is_whole() -> None:
     words = " ".join(text for _, text in parsed.texts)
     for hidden in ("policy", "beam", "overflow", "steps", "seed"):  # no closure pays heed to them
         assert f"{hidden} " not in words.partition("Relations")[0]
+
+
+def _settings(text: str) -> dict[str, str]:
+    return dict(re.findall(r"<dt>(.*?)</dt><dd.*?>(.*?)</dd>", text.partition("Relations")[0]))
+
+
+def test_settings_are_those_that_mattered() -> None:
+    usual = {"data", "modes", "engine", "score", "height", "backend", "seconds"}
+    assert set(_settings(made()[2])) == usual
+    shown = _settings(made(height=0, bootstrap=9)[2])
+    assert set(shown) == usual | {"bootstrap", "confidence_level", "seed"}
+    assert (shown["height"], shown["bootstrap"], shown["seed"]) == ("0", "9", "0")
+    assert "confidence" in _settings(made(score="weight")[2])
 
 
 def test_queries_and_proofs_name_rules() -> None:

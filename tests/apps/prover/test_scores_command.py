@@ -110,9 +110,9 @@ def test_the_table_says_what_was_scored(rules: tuple[str, ...]) -> None:
         (("--seeds", "3"), "nothing is drawn"),
         (("--seed-test", "-1"), "seed-test is -1"),
         (("--bootstrap", "-5"), "bootstrap is -5"),
-        (("--bootstrap", "9", "--confidence-level", "95"), "confidence_level is 95"),
-        (("--bootstrap", "9", "--confidence-level", "0"), "confidence_level is 0"),
-        (("--bootstrap", "9", "--confidence-level", "nan"), "confidence_level is nan"),
+        (("--bootstrap", "9", "--confidence-level", "95"), "confidence-level is 95"),
+        (("--bootstrap", "9", "--confidence-level", "0"), "confidence-level is 0"),
+        (("--bootstrap", "9", "--confidence-level", "nan"), "confidence-level is nan"),
         (("--sample", "-1"), "sample is -1"),
     ],
 )

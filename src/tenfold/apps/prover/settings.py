@@ -86,7 +86,7 @@ class Settings:
                 raise InputError(f"{name} is {getattr(self, name)}", fix="give 0 or more")
         if not 0 < self.confidence_level < 1:
             raise InputError(
-                f"confidence_level is {self.confidence_level}",
+                f"confidence-level is {self.confidence_level}",
                 fix="give one between 0 and 1, such as 0.95",
             )
         self._check_score()
@@ -105,7 +105,7 @@ class Settings:
 
     def _check_rules(self) -> None:
         if self.mine_to is not None and self.mine is None:
-            raise InputError("mine_to without rules to mine", fix="say --mine N")
+            raise InputError("mine-to without rules to mine", fix="say --mine N")
         if self.mine is None:
             return
         for name in ("rules", "constants"):
@@ -147,13 +147,23 @@ class Settings:
         """What the run pays heed to, as plain data."""
         _, unused = self._unused()
         left = {name: value for name, value in self.as_dict().items() if name not in unused}
-        drawn = self.sample is not None or (
-            self.engine == "rollout"
-            and (self.search == "sampled" or (self.policy == "learned" and not self.weights))
+        drawn = (
+            self.sample is not None
+            or self.bootstrap > 0
+            or (
+                self.engine == "rollout"
+                and (self.search == "sampled" or (self.policy == "learned" and not self.weights))
+            )
         )
         if not drawn:
             del left["seed"]
-        return {name: value for name, value in left.items() if value not in (None, (), False)}
+        if not self.bootstrap:
+            for name in REPORTED:
+                del left[name]
+        if self.score != "weight" and self.confidence == "std":
+            del left["confidence"]
+        # what is 0 was asked for, unlike what is False
+        return {n: v for n, v in left.items() if v is not None and v is not False and v != ()}
 
     def _unused(self) -> tuple[str, dict[str, str]]:
         """What the run is, and what it pays no heed to, each with what would make it."""

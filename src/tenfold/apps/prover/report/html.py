@@ -95,7 +95,8 @@ def _notices(run: Run) -> str:
         return ""
     lines = "".join(f"<li>{escape(str(notice))}</li>" for notice in run.data.notices[:100])
     count = len(run.data.notices)
-    return f"<details><summary>{count:,} notices about the data</summary><ul>{lines}</ul></details>"
+    said = f"{count:,} notice{'s' if count > 1 else ''} about the data"
+    return f"<details><summary>{said}</summary><ul>{lines}</ul></details>"
 
 
 def _plots(run: Run) -> list[str]:
