@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tenfold.apps.prover.closure.fixpoint import close_by_joins
+from tenfold.apps.prover.closure.closing import close_by_cost
 from tenfold.apps.prover.closure.lookups import rank_by_lookup
 from tenfold.apps.prover.input.dataset import Dataset
 from tenfold.apps.prover.input.load import load
@@ -182,7 +182,7 @@ def answer(name: str, engine: str) -> None:
     data = load(name)
     program = program_of(data)
     if engine == "closure":
-        closed = close_by_joins(program, height_of(name))
+        closed = close_by_cost(program, height_of(name))
         modes = ("tail",) if data.domains else ("head", "tail")
         assert next(rank_by_lookup(queries(data, program, modes, 1), program, closed))
         return
@@ -203,7 +203,7 @@ def exact(program: Program, asked: list[Query], height: int) -> None:
     """Every query of both modes, every candidate."""
     for turn in ("cold", "warm"):
         began = time.perf_counter()
-        closed = close_by_joins(program, height)
+        closed = close_by_cost(program, height)
         closing = time.perf_counter() - began
         began = time.perf_counter()
         count = sum(1 for _ in rank_by_lookup(asked, program, closed))
