@@ -1,6 +1,7 @@
 """Traced arrays know NumPy's functions before any module is tested alone; no test meets plans of
 another run unless it asks for a disk cache of its own, nor those of another test."""
 
+import gc
 import os
 import signal
 
@@ -31,3 +32,9 @@ settings.load_profile("repeatable")
 def _no_plans() -> None:
     """What a test counts must not depend on which tests ran before it in this process."""
     plans.clear()
+
+
+def pytest_collection_finish() -> None:
+    """The collector need not look at all tests again whenever one of them collects."""
+    gc.collect()
+    gc.freeze()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from weakref import ref
 
@@ -15,6 +15,14 @@ import pytest
 import tenfold as tn
 from tenfold import collector
 from tenfold.collector import MANY, resting
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_frozen() -> Iterator[None]:
+    """What the tests' own start has frozen (conftest) is as in any other process."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_blocks_nest_and_errors_pass() -> None:
