@@ -13,6 +13,7 @@ from tenfold.backends.cpu.schedule.schedule import Schedule, choose
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.kernel import Builder, Index, Kernel
 from tenfold.kernel.ir.kernel import SEQUENTIAL
+from tenfold.kernel.passes.keep import keep_in_output
 from tenfold.types import DTYPES
 from tests.backends.cpu.running import (
     HOST,
@@ -86,6 +87,54 @@ def test_what_is_read_where_it_is_made_and_later_too(columns: int, target: LLVMT
     Program(kernel, target)(xs, lows, outs)
     np.testing.assert_array_equal(lows, 1 - xs.max(0))
     np.testing.assert_array_equal(outs, xs - xs.max(0))
+
+
+def columns_again(alias: int, again: str, rows: int, columns: int) -> Kernel:
+    """Softmax down columns, with what is read `again` where it is written added: nothing, the same
+    elements, or a row."""
+    b = Builder()
+    x = b.buffer("f32", rows * columns, alias=alias)
+    out = b.buffer("f32", rows * columns, "write", alias)
+    z, made = b.buffer("f32", columns), b.buffer("f32", columns, "write")
+    i, j = b.axis(rows), b.axis(columns)
+    over, k = b.reduced(rows, 1)
+    second, m = b.reduced(rows, 2)
+
+    def power(row: Index) -> int:
+        return b.op("exp", "f32", b.op("sub", "f32", b.load(x, row * columns + j), top))
+
+    top = b.reduce("max", (over,), b.load(x, k * columns + j))
+    total = b.reduce("sum", (second,), power(m))
+    found = b.op("div", "f32", power(i), total)
+    if again:
+        more = b.load(x, i * columns + j) if again == "x" else b.load(z, j)
+        found = b.op("add", "f32", found, more)
+    b.store(out, i * columns + j, found)
+    b.store(made, j, total)
+    return b.finish()
+
+
+@every_target
+@pytest.mark.parametrize(("alias", "again"), [(0, ""), (0, "x"), (0, "z"), (1, ""), (1, "x")])
+def test_powers_of_columns_wait_in_the_result(alias: int, again: str, target: LLVMTarget) -> None:
+    """They are computed once, unless the result may lie over what is read behind that."""
+    rows, columns = 90, 700
+    kernel = columns_again(alias, again, rows, columns)
+    schedule = choose(kernel, target)
+    assert schedule.chunk
+    kept, plain = Program(kernel, target), Program(kernel, target, schedule=schedule)
+    powers = [i for i in keep_in_output(kernel).instructions if i.op == "exp"]
+    assert len(powers) == (2 if (alias, again) == (1, "x") else 1)
+    x, z = random((rows, columns)), random((columns,), seed=1)
+    x[:, 3], x[5, 4], x[6, 5], x[:, 6] = -np.inf, np.nan, np.inf, -0.0
+    made = []
+    for program, together in ((kept, alias), (plain, False)):
+        given, out, total = x.copy(), np.zeros_like(x), np.zeros_like(z)
+        out = given if together else out
+        program(given, out, z, total)
+        made.append((out, total))
+    for a, b in zip(*made, strict=True):
+        assert a.tobytes() == b.tobytes()
 
 
 @every_target

@@ -343,7 +343,8 @@ def stages(kernel: Kernel) -> tuple[int, ...]:
     computes a result of stage s runs before every loop that reads it."""
     stored: dict[int, list[int]] = {}
     for store in kernel.stores:
-        if kernel.buffers[store.buffer].role == SCRATCH:
+        kept = any(kernel.axes[a].kind == REDUCED for a in store.index.axes())
+        if kept and kernel.buffers[store.buffer].role == SCRATCH:
             stored.setdefault(store.buffer, []).append(store.value)
     result: list[int] = []
     for instruction in kernel.instructions:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from tenfold.kernel.ir.index import VALUE, Atom, Index, axis
 from tenfold.kernel.ir.kernel import (
     PARALLEL,
+    REDUCED,
     SCRATCH,
     TRANSCENDENTAL,
+    WRITE,
     Buffer,
     Instruction,
     Kernel,
@@ -115,6 +118,81 @@ def _kept(kernel: Kernel, reduced: int, target: int, pairs: dict[int, int]) -> K
         kernel.fold,
     )
     return changed.live()
+
+
+def keep_in_output(kernel: Kernel, cheap: frozenset[str] = frozenset()) -> Kernel:
+    """The kernel with costly values of the loop over a reduced axis, which the loop over a parallel
+    axis of equal extent computes again for a store of their dtype, written where that store goes by
+    the first and read there by the second. The buffer is scratch to the kernel until then.
+
+    It is for columns that are reduced side by side: scratch for all of them would be an array as
+    large as the result. Their loop reduces last, and reads all that the result may be laid over.
+    Values of `cheap` dtypes are sooner computed than read back.
+    """
+    deep, axes = stages(kernel), kernel.axes
+    last = max((deep[n] for n, i in enumerate(kernel.instructions) if i.op == "reduce"), default=0)
+    for reduced, target in product(range(len(axes)), repeat=2):
+        if (axes[reduced].kind, axes[target].kind) != (REDUCED, PARALLEL):
+            continue
+        if axes[reduced].extent != axes[target].extent:
+            continue
+        for later, earlier in sorted(_again(kernel, reduced, target).items()):
+            if deep[earlier] + 1 != last or kernel.instructions[later].dtype in cheap:
+                continue
+            for n, store in enumerate(kernel.stores):
+                if _holds(kernel, store, target, later):
+                    made = _kept_in(kernel, n, (reduced, target), (later, earlier))
+                    if _read_before(made, store.buffer, reduced):
+                        return made
+    return kernel
+
+
+def _holds(kernel: Kernel, store: Store, target: int, value: int) -> bool:
+    """Whether a store goes to a place for each of the values, and is the only one there."""
+    buffer, place = kernel.buffers[store.buffer], store.index
+    return (
+        buffer.role == WRITE
+        and (store.condition, store.update) == (None, "")
+        and buffer.dtype == kernel.instructions[value].dtype
+        and target in place.axes()
+        and place.axes() == kernel.store_free(store) == kernel.free[value]
+        and not place.values()
+        and sum(s.buffer == store.buffer for s in kernel.stores) == 1
+    )
+
+
+def _kept_in(kernel: Kernel, number: int, axes: tuple[int, int], pair: tuple[int, int]) -> Kernel:
+    store, (reduced, target), (later, earlier) = kernel.stores[number], axes, pair
+    row = axis(reduced, kernel.axes[reduced].extent)
+    buffers, instructions = list(kernel.buffers), list(kernel.instructions)
+    buffers[store.buffer] = replace(buffers[store.buffer], role=SCRATCH)
+    first = Store(store.buffer, _at(store.index, target, row, {}), earlier)
+    instructions[later] = Instruction(
+        "load", instructions[later].dtype, (), (store.buffer,), store.index
+    )
+    changed = replace(
+        kernel,
+        buffers=tuple(buffers),
+        instructions=tuple(instructions),
+        stores=(*kernel.stores, first),
+        free=(),
+    )
+    return changed.live()
+
+
+def _read_before(kernel: Kernel, written: int, reduced: int) -> bool:
+    """Whether all that a buffer may be laid over is read before it is written or in the loop over
+    this axis, which writes it: in no loop beside that, or behind."""
+    group, deep = kernel.buffers[written].alias, stages(kernel)
+    reductions = [(n, i.attr[1:]) for n, i in enumerate(kernel.instructions) if i.op == "reduce"]
+    last = max(deep[n] for n, _ in reductions)
+    beside = {a for n, axes in reductions if deep[n] == last for a in axes} - {reduced}
+    before = {a for _, axes in reductions for a in axes} - beside
+    return not group or all(
+        before & kernel.free[n] and not beside & kernel.free[n]
+        for n, i in enumerate(kernel.instructions)
+        if i.op == "load" and i.attr[0] != written and kernel.buffers[i.attr[0]].alias == group
+    )
 
 
 def recompute(kernel: Kernel) -> Kernel:

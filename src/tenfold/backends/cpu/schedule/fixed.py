@@ -47,13 +47,16 @@ from tenfold.kernel.ir.kernel import REDUCED, Kernel
 from tenfold.kernel.ir.number import Number
 from tenfold.kernel.ir.sized import changed
 from tenfold.kernel.passes.flatten import tiny
+from tenfold.kernel.passes.keep import keep_in_output
 
 _SHORT_ROW = 8 * LANES  # elements
 _FEW_ROWS = 64
+_CHEAP = frozenset({"f32"})  # with AVX-512: 1024² of them are read back in 1.15 of the time
 
 
 def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
-    """The schedule of a kernel whose sizes are Numbers, and the kernel with some of them fixed."""
+    """The schedule of a kernel whose sizes are Numbers, and the kernel with some of them fixed.
+    What would be computed twice down its columns waits in the result."""
     indices = [i.index for i in kernel.instructions if i.index is not None]
     divisors = [n for index in indices for n in _divisors(index)]
     if divisors:
@@ -64,6 +67,8 @@ def choose_fixed(kernel: Kernel, target: LLVMTarget) -> tuple[Kernel, Schedule]:
         extents = [kernel.axes[a].extent for a in _short(kernel, schedule, target)]
         kernel = _fix(kernel, extents)
         schedule = choose(kernel, target)
+    if schedule.chunk:
+        kernel = keep_in_output(kernel, _CHEAP if target.vector_bytes == 64 else frozenset())
     return kernel, schedule
 
 
