@@ -303,6 +303,8 @@ class Loops:
     def whole_part(self, begin: Position, end: Position, reach: int) -> str:
         """The end of as many whole trips as a range has."""
         w = self.w
+        if isinstance(begin, int) and begin == 0 and reach & (reach - 1) == 0:
+            return w.op(f"and i64 {end}, {-reach}")  # LLVM takes this out of loops around
         rest = w.op(f"srem i64 {w.op(f'sub nsw i64 {end}, {begin}')}, {reach}")
         return w.op(f"sub nsw i64 {end}, {rest}")
 
