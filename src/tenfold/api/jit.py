@@ -352,6 +352,7 @@ def jit(
     maths: str = "exact",
     target: str | None = None,
     keep: bool = False,
+    fallback: str = "cpu",
 ) -> Jitted: ...
 
 
@@ -369,6 +370,7 @@ def jit(
     maths: str = "exact",
     target: str | None = None,
     keep: bool = False,
+    fallback: str = "cpu",
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -386,6 +388,7 @@ def jit(
     maths: str = "exact",
     target: str | None = None,
     keep: bool = False,
+    fallback: str = "cpu",
     **others: Any,
 ) -> Any:
     """Trace a function once for each signature, compile it, and replay the plan.
@@ -396,7 +399,8 @@ def jit(
     is the first GPU, "cuda:1" the next. `target="sm_90"` makes plans for that chip wherever it is,
     to be saved (`f.plan(...).save(path)`). `maths="fast"` has a GPU compute functions by its own
     instructions, within the bounds of the ops; "exact", the default, gives the CPU's bits. With
-    `keep` results stay in the GPU's memory, as they do where an argument lies there.
+    `keep` results stay in the GPU's memory, as they do where an argument lies there. What a backend
+    can't do is done on the CPU, as `f.plan(...).explain()` says; `fallback="error"` refuses it.
     `control="convert"` lets `if`, `while`, `for`, `and`, … test traced values: they become
     `tn.cond` and `tn.while_loop` (see `tn.convert_control`, and `f.explain_control()`).
     `compile="never"` stays on the reference evaluator; `compile="background"` has it answer until
@@ -446,7 +450,7 @@ def jit(
         refuse(others)
     home = calling_module()
     given = (static, donate, compile, strict, verify, buckets, backend, control)
-    options = Options(*given, maths, target, keep)
+    options = Options(*given, maths, target, keep, fallback)
     if function is None:
         return entry(lambda f: Jitted(f, options, home))
     return Jitted(function, options, home)

@@ -126,6 +126,7 @@ class Options:
     maths: str = "exact"  # or "fast": by a device's own functions
     target: str | None = None  # what plans are made for, where that is not this machine
     keep: bool = False  # whether results stay on the device
+    fallback: str = "cpu"  # or "error": what the backend can't do is refused
 
     @property
     def chosen(self) -> str | None:
@@ -150,6 +151,16 @@ class Options:
             raise ValueProblem(
                 f"jit: maths={self.maths!r} is no way to compute functions",
                 fix="give 'exact', the bits of every backend, or 'fast', a device's own functions",
+            )
+        if self.fallback not in ("cpu", "error"):
+            raise ValueProblem(
+                f"jit: fallback={self.fallback!r} says not what becomes of what a backend can't do",
+                fix="give 'cpu', which has it done on the CPU, or 'error'",
+            )
+        if self.fallback == "error" and self.compile != "now":
+            raise ValueProblem(
+                f"jit: fallback='error', and by compile={self.compile!r} the evaluator answers",
+                fix="leave one of them out",
             )
         chosen = self.chosen
         if chosen is not None:

@@ -19,7 +19,7 @@ from tenfold.api.specialisation import Options, Padding, Specialisation
 from tenfold.api.traces import Traces, trace_call
 from tenfold.api.verify import verify_option
 from tenfold.collector import resting
-from tenfold.errors import CompileWarning
+from tenfold.errors import CompileWarning, Unsupported
 from tenfold.frames import warn
 from tenfold.graph import Graph
 from tenfold.graph.op import asking
@@ -259,7 +259,7 @@ class SpecialisedFunction(Callee):
 
         if self._watch is None:
             self._watch = RecompileWatch(self.__qualname__)
-        return plans.get(
+        program = plans.get(
             traced.graph,
             backend=self._options.chosen,
             strict=self._options.strict,
@@ -267,6 +267,13 @@ class SpecialisedFunction(Callee):
             caller=lambda: self._caller(call, traced),
             watch=self._watch,
         )
+        if self._options.fallback == "error":
+            for what, why, source in program.fallbacks():
+                raise Unsupported(
+                    f"{what} is done on the CPU in this plan for {program.backend.name!r}: {why}",
+                    fix="leave fallback='error' out, or do it outside of the function",
+                ).at(str(source) if source else None)
+        return program
 
     def _caller(self, call: Call, traced: FunctionTrace) -> Caller:
         from tenfold.api.explain_cache import caller_of  # asked for on a miss

@@ -16,7 +16,7 @@ from tenfold.reference import Callbacks
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend, Target
     from tenfold.backends.guard import Guard
-    from tenfold.graph import Graph
+    from tenfold.graph import Graph, Source
     from tenfold.kernel.ir.sized import SizedKernel
     from tenfold.plan import Plan
     from tenfold.plan.steps.loops import Which
@@ -242,6 +242,15 @@ class Program(ABC):
     def remarks(self) -> Sequence[str]:
         """What an explanation says of it beside its plan, a line each."""
         return ()
+
+    def fallbacks(self) -> Iterator[tuple[str, str, Source | None]]:
+        """What of its plan its backend can't do: an op, why, and where it stands. Hooks and calls
+        of Python are the host's anyway."""
+        from tenfold.ops import TABLE
+
+        for step in self.plan.host_steps:
+            if not TABLE[step.op].effect:
+                yield step.op, step.reason, step.source
 
     def overwrites(self, argument: int, output: int) -> bool:
         """Whether an output that is the update of an argument is written over it by the plan."""
