@@ -51,8 +51,11 @@ def machine() -> dict[str, Any]:
             continue
     model = platform.processor() or platform.machine()
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(n.split(":")[1].strip() for n in lines if n.startswith("model name"))
-    except (OSError, StopIteration):
+        rows = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
+        told = {name.strip(): value.strip() for name, _, value in rows}
+        model = told.get("model name", model)
+        if "cpu family" in told:  # one name may stand for several generations
+            model += f" (family {told['cpu family']}, model {told['model']})"
+    except OSError:
         pass
     return {"processor": model, "cores": os.cpu_count(), "versions": versions}

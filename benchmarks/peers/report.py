@@ -78,6 +78,10 @@ ALONE: dict[str, str] = {
     "Kalman": "rounds follow one another, each too short to share",
     "k-means": "rows are added to centres in order",
     "MLP": "memory: see copies",
+    "1e5": "memory: see copies",
+    "1e7": "memory: see copies",
+    "stencil": "each step, some 25 µs, waits for both threads",
+    "Mandelbrot": "our loop goes round for all points at once",
 }
 
 

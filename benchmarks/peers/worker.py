@@ -154,9 +154,11 @@ def save(made: Any, into: str) -> None:
 
 def rounds(call: Callable[[], Any], seconds: float) -> dict[str, float]:
     """The shortest call and the median, in seconds. Short calls are timed in bunches."""
-    since = perf_counter_ns()
-    call()
-    once = perf_counter_ns() - since
+    once = 20_000
+    for _ in range(3):  # the first is slow after a rest
+        since = perf_counter_ns()
+        call()
+        once = min(once, perf_counter_ns() - since)
     bunch, taken = max(1, 20_000 // max(once, 1)), []
     end = perf_counter_ns() + int(seconds * 1e9)
     while True:
