@@ -1,0 +1,1 @@
+"""Kernels laid over invocations, as shaders."""
