@@ -1,0 +1,73 @@
+"""How dtypes are held in registers and in buffers, and constants of them."""
+
+from __future__ import annotations
+
+import struct
+
+# In registers integers of 8 and 16 bits are held in 32, always in range.
+REGISTER = {"bool": "bool", "f32": "f32", "f64": "f64", "i64": "i64", "u64": "u64"} | {
+    f"{sign}{bits}": f"{sign}32" for sign in "iu" for bits in (8, 16, 32)
+}
+WIDTH = {"bool": 1, "f32": 32, "f64": 64} | {
+    f"{sign}{bits}": bits for sign in "iu" for bits in (8, 16, 32, 64)
+}
+# The bits of an element of a buffer that is shorter than a word.
+SHORT = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "f16": 16, "bf16": 16}
+LONG = ("f64", "i64", "u64")
+
+
+def element(dtype: str) -> str:
+    """The type of a buffer's elements; of complex numbers it has two each.
+
+    >>> element("c64"), element("f16"), element("i64")
+    ('f32', 'u32', 'i64')
+    """
+    if dtype in SHORT:
+        return "u32"
+    return {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
+
+
+def floating(dtype: str) -> bool:
+    return dtype in ("f32", "f64")
+
+
+def constant(dtype: str, raw: bytes) -> str:
+    """A constant given as raw bytes. Floats that drivers compute with by themselves (0, 1 and -1,
+    infinities and NaN) are hidden from them.
+
+    >>> constant("i32", b"\\xff" * 4), constant("f32", b"\\0\\0 A")
+    ('bitcast<i32>(0xffffffffu)', 'bitcast<f32>(0x41200000u)')
+    """
+    bits = int.from_bytes(raw, "little")
+    if dtype == "bool":
+        return "true" if bits else "false"
+    if dtype == "f32":
+        hidden = " ^ Z.x" if _folded(struct.unpack("<f", raw)[0]) else ""
+        return f"bitcast<f32>({bits:#x}u{hidden})"
+    if dtype == "f64":
+        hidden = " ^ u64(Z.x)" if _folded(struct.unpack("<d", raw)[0]) else ""
+        return f"bitcast<f64>({bits:#x}lu{hidden})"
+    if dtype in ("i64", "u64"):
+        return f"bitcast<i64>({bits:#x}lu)" if dtype == "i64" else f"{bits:#x}lu"
+    if dtype[0] == "i":
+        value = int.from_bytes(raw, "little", signed=True) & 0xFFFFFFFF
+        return f"bitcast<i32>({value:#x}u)" if value >> 31 else f"{value}i"
+    return f"{bits}u"
+
+
+def _folded(x: float) -> bool:
+    return not 0 < abs(x) < float("inf") or abs(x) == 1
+
+
+def narrowed(dtype: str, text: str) -> str:
+    """What fits a short integer, of a register that may hold more.
+
+    >>> narrowed("u8", "x + y"), narrowed("i32", "x")
+    ('((x + y) & 255u)', 'x')
+    """
+    bits = WIDTH[dtype]
+    if dtype == "bool" or bits >= 32 or floating(dtype):
+        return text
+    if dtype[0] == "u":
+        return f"(({text}) & {(1 << bits) - 1}u)"
+    return f"((({text}) << {32 - bits}u) >> {32 - bits}u)"
