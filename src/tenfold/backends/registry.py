@@ -12,6 +12,7 @@ EXACT = "exact"  # how functions are computed where nothing else is asked for
 _MODULES = {  # each has its record as BACKEND
     "cpu": "tenfold.backends.cpu.backend",
     "cuda": "tenfold.backends.cuda.backend",
+    "webgpu": "tenfold.backends.webgpu.backend",
 }
 _records: dict[str, Backend] = {}
 

@@ -8,9 +8,8 @@ plan is carried out from its steps, so bringing one back takes the plan, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, replace
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -24,11 +23,12 @@ from tenfold.backends.cuda.assemble import (
 )
 from tenfold.backends.cuda.emit.function import Given, KernelText, Launch
 from tenfold.backends.cuda.target import CudaTarget, takes, version_text
+from tenfold.backends.facts import facts_data, read_facts, within
 from tenfold.backends.llvm.text import Fragment, join
 from tenfold.digest import sha256
 from tenfold.errors import PlanError
 from tenfold.frozen import frozen
-from tenfold.kernel.ir.number import _OPERATIONS, Computed, Facts
+from tenfold.kernel.ir.number import Facts
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan.file.sections import bad, unpack
 from tenfold.types import TensorType, parse_type
@@ -140,7 +140,7 @@ def read_code(raw: bytes | memoryview, place: Place) -> CudaCode:
             for n, (ptx, cubins) in enumerate(data["modules"])
         )
         kernels = tuple(
-            (_within(module, made), _text(launches, partial, written), read_facts(facts))
+            (within(module, made), _text(launches, partial, written), read_facts(facts))
             for module, launches, partial, written, facts in data["kernels"]
         )
         return CudaCode(
@@ -149,9 +149,9 @@ def read_code(raw: bytes | memoryview, place: Place) -> CudaCode:
             tuple(parse_type(t) for t in data["parameters"]),
             made,
             kernels,
-            tuple(_within(number, kernels) for number in data["codes"]),
-            tuple((str(k), str(d), _within(m, made)) for k, d, m in data["routines"]),
-            tuple((str(k), _within(m, made)) for k, m in data["glue"]),
+            tuple(within(number, kernels) for number in data["codes"]),
+            tuple((str(k), str(d), within(m, made)) for k, d, m in data["routines"]),
+            tuple((str(k), within(m, made)) for k, m in data["glue"]),
             place,
             int(data["interface"]),
         )
@@ -159,12 +159,6 @@ def read_code(raw: bytes | memoryview, place: Place) -> CudaCode:
         raise
     except Exception as error:  # whatever malformed data makes of reading it
         bad(f"malformed code: {error!r}")
-
-
-def _within(number: int, rows: Sequence[Any]) -> int:
-    if type(number) is not int or not 0 <= number < len(rows):
-        bad("malformed code: a number that leads nowhere")
-    return number
 
 
 def _text(launches: Any, partial: int, written: Any) -> KernelText:
@@ -178,40 +172,6 @@ def _text(launches: Any, partial: int, written: Any) -> KernelText:
     declarations, body, maths = written or ((), "", ())
     fragment = Fragment(tuple(map(str, declarations)), str(body))
     return KernelText(fragment, frozenset(tuple(one) for one in maths), made, int(partial))
-
-
-# Facts as plain data: how numbers are computed from sizes, and what was found out about them.
-
-
-def facts_data(facts: Facts) -> list[Any]:
-    made = [astuple(one) if isinstance(one, Computed) else one for one in facts.made]
-    asked = [[at, answer] for at, answer in facts.asked.items()]
-    return [len(facts.sizes), made, asked, sorted(facts.preferred), list(facts.keys.values())]
-
-
-def read_facts(data: Any) -> Facts:
-    """Facts that answer for other sizes; nothing can be asked any more."""
-    count, rows, asked, preferred, keys = data
-    facts = Facts([0] * int(count))
-    made: list[Computed | int | float | None] = []
-    for at, row in enumerate(rows):
-        if isinstance(row, tuple):
-            operation, first, second = row
-            if operation not in _OPERATIONS:
-                bad("malformed code: no such operation")
-            row = Computed(operation, _within(first, rows[:at]), _within(second, rows[:at]))
-        elif row is None:
-            if at >= int(count):
-                bad("malformed code: a number of which nothing is known")
-        elif type(row) not in (int, float) or not isfinite(row):
-            bad("malformed code: no number")
-        made.append(row)
-    facts.made = made
-    facts.values = [0] * len(made)
-    facts.asked = {_within(at, made): bool(answer) for at, answer in asked}
-    facts.preferred = {_within(at, made) for at in preferred}
-    facts.keys = {n: _within(at, made) for n, at in enumerate(keys)}
-    return facts
 
 
 # What is kept of a program.

@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from ctypes import addressof, byref, c_uint32, c_void_p
+from ctypes import addressof, byref, c_uint32, c_uint64, c_void_p
 from time import perf_counter, sleep
 from typing import Any
 from weakref import WeakValueDictionary
@@ -247,16 +247,16 @@ class Device:
                 nap = min(nap * 1.2, _LONGEST)
             self.poll()
 
-    def wait_idle(self) -> None:
-        """Wait for everything that was submitted, deaf to Ctrl-C."""
-        self.wgpu.DevicePoll(self.address, 1, None)
+    def wait_for(self, submission: int) -> None:
+        """Wait until a submission is done, deaf to Ctrl-C."""
+        self.wgpu.DevicePoll(self.address, 1, byref(c_uint64(submission)))
 
-    def read(self, staging: Buffer, nbytes: int, take: Callable[[int], None]) -> None:
-        """Wait until what was submitted has filled a staging buffer, and have it taken from the
-        address where its bytes lie meanwhile."""
+    def read(self, staging: Buffer, parts: Sequence[tuple[int, Array]]) -> None:
+        """Wait until what was submitted has filled a staging buffer, and fill packed arrays with
+        what lies from these places on."""
         token, answer = _ticket()
         info = s.CallbackInfo(None, s.SPONTANEOUS, _address(_mapped), token, None)
-        size = -(-max(nbytes, 4) // 4) * 4
+        size = max((-(-(at + array.nbytes) // 4) * 4 for at, array in parts), default=4)
         self.wgpu.BufferMapAsync(staging.address, s.READ, 0, size, info)
         self.check("results can't be read")
         self.wait(lambda: bool(answer), "results")
@@ -264,7 +264,9 @@ class Device:
             self.check("results can't be read")
             raise DeviceProblem(f"WebGPU: results can't be read: {answer[0]}")
         try:
-            take(self.wgpu.BufferGetConstMappedRange(staging.address, 0, size))
+            start = self.wgpu.BufferGetConstMappedRange(staging.address, 0, size)
+            for at, array in parts:
+                ctypes.memmove(array.ctypes.data, start + at, array.nbytes)
         finally:
             self.wgpu.BufferUnmap(staging.address)
 

@@ -1,0 +1,169 @@
+"""The shaders of kernels on a device: compiled once for all sizes of which their facts hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tenfold.backends.webgpu.emit.emit import prepare
+from tenfold.backends.webgpu.native import structs as s
+from tenfold.backends.webgpu.native.device import Device
+from tenfold.backends.webgpu.native.library import Handle
+from tenfold.backends.webgpu.run.moves import Mover
+from tenfold.backends.webgpu.run.shifted import Odd, Shifted, shifted
+from tenfold.backends.webgpu.shader import WORDS, ZERO, Shader
+from tenfold.backends.webgpu.target import WebGPUTarget
+from tenfold.digest import sha256
+from tenfold.frozen import frozen
+from tenfold.kernel.ir.kernel import Kernel
+from tenfold.kernel.ir.number import Facts
+from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.locks import Lock
+from tenfold.plan import KernelStep, Plan
+from tenfold.plan.steps.plan import ARENA
+from tenfold.plan.steps.slots import ALIGN
+from tenfold.stats import count
+
+_THREADS = 8  # that compile at once, at most
+_KINDS = {WORDS: s.READ_ONLY_BINDING, ZERO: s.UNIFORM_BINDING}
+
+
+@frozen(eq=False)
+class KernelText:
+    """A kernel as WGSL, for all sizes of which the facts hold; some of its buffers may begin amid
+    what is bound."""
+
+    shader: Shader
+    facts: Facts
+    shifted: Shifted
+    odd: Odd
+
+    @property
+    def name(self) -> str:
+        return sha256(self.shader.pack()).hexdigest()[:32]
+
+
+@frozen(eq=False)
+class KernelCode:
+    """The functions of a kernel on a device."""
+
+    text: KernelText
+    name: str
+    kinds: tuple[int, ...]  # of its bindings
+    pipelines: dict[str, Handle]  # by entry point
+
+
+class Kernels:
+    """The kernels of one device, each text once."""
+
+    def __init__(self, device: Device, target: WebGPUTarget, strict: bool) -> None:
+        self.device, self.target, self.strict = device, target, strict
+        self._known: dict[tuple[Kernel, Odd], list[KernelCode]] = {}
+        self._compiled: dict[str, KernelCode] = {}
+        self._lock = Lock()
+        self.judged: set[str] = set()
+        self.mover = Mover(device, target)
+
+    def find(self, plan: Plan) -> dict[SizedKernel, tuple[Odd, KernelCode]]:
+        """The kernels that a plan calls, with the buffers that may begin amid what is bound; those
+        that are new are compiled."""
+        calls = odd_buffers(plan, self.target)
+        with self._lock:
+            texts = dict[SizedKernel, KernelText]()
+            for call, odd in calls.items():
+                if self._at_hand(call, odd) is None:
+                    texts[call] = prepared(call, odd, self.target, self.strict, texts.values())
+            self._add(texts.values())
+            return {call: (odd, self.code(call, odd)) for call, odd in calls.items()}
+
+    def code(
+        self, call: SizedKernel, odd: Odd, starts: Sequence[tuple[int, int]] = ()
+    ) -> KernelCode:
+        """The code of a kernel whose buffers begin at these elements, by their numbers."""
+        with self._lock:
+            found = self._at_hand(call, odd, starts)
+            if found is None:
+                self._add([prepared(call, odd, self.target, self.strict, (), starts)])
+                found = self._at_hand(call, odd, starts)
+                assert found is not None
+            return found
+
+    def add(self, texts: Iterable[KernelText]) -> None:
+        """Have kernels found that were written elsewhere."""
+        with self._lock:
+            self._add(texts)
+
+    def _at_hand(
+        self, call: SizedKernel, odd: Odd, starts: Sequence[tuple[int, int]] = ()
+    ) -> KernelCode | None:
+        own = shifted(call.kernel, odd).call(call, dict(starts))
+        codes = self._known.get((call.kernel, odd), ())
+        return next((one for one in codes if one.text.facts.hold(own.sizes)), None)
+
+    def _add(self, texts: Iterable[KernelText]) -> None:
+        """Compile texts, several at once: the library gives Python's lock up meanwhile."""
+        new = list({id(text): text for text in texts}.values())
+        threads = min(len(new), os.cpu_count() or 1, _THREADS)
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                codes = list(pool.map(self._code, new))
+        else:
+            codes = [self._code(text) for text in new]
+        for code in codes:
+            kernel = code.text.shifted.original
+            self._known.setdefault((kernel, code.text.odd), []).append(code)
+
+    def _code(self, text: KernelText) -> KernelCode:
+        name = text.name
+        found = self._compiled.get(name)
+        if found is None:
+            kinds = tuple(_KINDS.get(b.kind, s.STORAGE_BINDING) for b in text.shader.bindings)
+            module = self.device.shader(text.shader.text)
+            entries = dict.fromkeys(d.entry for d in text.shader.dispatches)
+            pipelines = {entry: self.device.pipeline(module, kinds, entry) for entry in entries}
+            found = self._compiled[name] = KernelCode(text, name, kinds, pipelines)
+            count("kernels_compiled")
+        return KernelCode(text, name, found.kinds, found.pipelines)
+
+
+def prepared(
+    call: SizedKernel,
+    odd: Odd,
+    target: WebGPUTarget,
+    strict: bool,
+    others: Iterable[KernelText] = (),
+    starts: Sequence[tuple[int, int]] = (),
+) -> KernelText:
+    """A kernel as WGSL, for some sizes and all that are like them; one of the others, if it is."""
+    made = shifted(call.kernel, odd)
+    own = made.call(call, dict(starts))
+    for one in others:
+        if one.shifted is made and one.facts.hold(own.sizes):
+            return one
+    shader, facts = prepare(own, target, strict)
+    return KernelText(shader, facts, made, odd)
+
+
+def odd_buffers(plan: Plan, target: WebGPUTarget) -> dict[SizedKernel, Odd]:
+    """The distinct calls of a plan, with the buffers that may begin amid what is bound, in any of
+    them: one code serves all calls that are equal."""
+    found: dict[SizedKernel, Odd] = {}
+    for one in plan.every:
+        for step in one.steps:
+            if isinstance(step, KernelStep):
+                call = one.call(step)
+                odd = frozenset(
+                    n for n, slot in enumerate(step.slots) if _may_shift(one, slot, target)
+                )
+                found[call] = found.get(call, frozenset()) | odd
+    return found
+
+
+def _may_shift(plan: Plan, number: int, target: WebGPUTarget) -> bool:
+    """Whether a slot may begin at no place where memory can be bound. Arenas lie in one another at
+    multiples of what slots are aligned to."""
+    slot = plan.slots[number]
+    return bool(slot.offset % target.alignment) or (
+        target.alignment > ALIGN and slot.place == ARENA
+    )

@@ -1,0 +1,140 @@
+"""Where the values of a plan lie on a device, and what one caller at a time runs it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.backends.webgpu.native import structs as s
+from tenfold.backends.webgpu.native.device import Buffer, Device, Range
+from tenfold.backends.webgpu.target import WebGPUTarget
+from tenfold.frozen import frozen
+from tenfold.plan import Plan
+from tenfold.plan.steps.plan import ARENA, CONSTANT, INPUT
+
+Array = np.ndarray[Any, Any]
+
+SLACK = 256  # bytes behind an arena, so that a slot at its end can be bound
+_POOL = 1 << 16  # bytes of words in one buffer
+_STAGED = 64 << 20  # bytes that come back at once
+FAULT_BYTES = 4
+
+
+@frozen(eq=False)
+class Frame:
+    """One run of a plan, or of a plan below: the memory of its inputs and outputs, of its arena and
+    of its constants."""
+
+    plan: Plan
+    inputs: Sequence[Range]
+    outputs: Sequence[Range]
+    arena: Range
+    constants: Mapping[int, Sequence[Range]]  # of all plans, by identity
+
+    def range(self, number: int) -> Range:
+        """The memory of a slot; of one that is a range of another, as far as that goes."""
+        slot = self.plan.slots[number]
+        if slot.place == ARENA:
+            whole = self.arena
+        elif slot.place == CONSTANT:
+            whole = self.constants[id(self.plan)][slot.number]
+        else:
+            whole = (self.inputs if slot.place == INPUT else self.outputs)[slot.number]
+        return whole.part(slot.offset, max(0, min(slot.type.nbytes, whole.size - slot.offset)))
+
+
+class Words:
+    """Words that shaders read, each row of them kept once."""
+
+    def __init__(self, device: Device, alignment: int) -> None:
+        self._device, self._alignment = device, alignment
+        self._known: dict[bytes, Range] = {}
+        self._pool: Range | None = None
+        self._free = 0
+
+    def of(self, raw: bytes) -> Range:
+        """The memory where these bytes lie."""
+        found = self._known.get(raw)
+        if found is None:
+            found = self._known[raw] = self._place(len(raw))
+            self._device.write(found, np.frombuffer(raw, np.uint8))
+        return found
+
+    def _place(self, nbytes: int) -> Range:
+        if self._pool is None or self._free + nbytes > self._pool.size:
+            self._pool, self._free = self._device.range(max(nbytes, _POOL)), 0
+        made = self._pool.part(self._free, nbytes)
+        self._free += -(-max(nbytes, 4) // self._alignment) * self._alignment
+        return made
+
+
+class Staging:
+    """What results come back through."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._buffer: Buffer | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._buffer is None else self._buffer.size
+
+    def of(self, nbytes: int) -> Buffer:
+        """A buffer that holds so many bytes; it grows by doubling."""
+        if self._buffer is None or self._buffer.size < nbytes:
+            size = max(nbytes, min(2 * self.nbytes, _STAGED), 1 << 12)
+            self._buffer = None
+            self._buffer = self._device.buffer(size, s.MAP_READ | s.COPY_TARGET)
+        return self._buffer
+
+
+class Room:
+    """Memory that one caller at a time has: for inputs, outputs and all that is between, for what
+    the parts of a kernel leave each other, and the word that faults are told by."""
+
+    captured: object | None = None  # what lies in its last inputs
+    items: Any = None  # what was recorded of the plan
+
+    def __init__(
+        self,
+        device: Device,
+        target: WebGPUTarget,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        arena: int,
+        scratch: int,
+    ) -> None:
+        """Sizes are in bytes."""
+        self.device = device
+        self.inputs = [device.range(n) for n in inputs]
+        self.outputs = [device.range(n) for n in outputs]
+        self.arena = device.range(arena + SLACK)
+        self.scratch = device.range(scratch)
+        self.fault = device.range(FAULT_BYTES)
+        self.zero = device.range(16, s.UNIFORM | s.COPY_TARGET)
+        self.words = Words(device, max(target.alignment, 16))
+        self.staging = Staging(device)
+        self._more: dict[object, Range] = {}
+        every = (*self.inputs, *self.outputs, self.arena, self.scratch)
+        self.nbytes = sum(one.buffer.size for one in every)
+
+    def more(self, what: object, nbytes: int) -> Range:
+        """Memory for something that is done one after the other, whoever asks for it."""
+        found = self._more.get(what)
+        if found is None or found.size < nbytes:
+            found = self._more[what] = self.device.range(nbytes)
+        return found
+
+
+def uploaded(device: Device, plan: Plan) -> dict[int, list[Range]]:
+    """The constants of all plans, on the device."""
+    found: dict[int, list[Range]] = {}
+    for one in plan.every:
+        rows = found[id(one)] = []
+        for raw in one.constants:
+            made = device.range(len(raw))
+            device.write(made, np.frombuffer(raw, np.uint8))
+            rows.append(made)
+    return found

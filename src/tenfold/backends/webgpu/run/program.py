@@ -1,0 +1,260 @@
+"""Programs on a device: plans bound to its kernels and memory."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold.backends.guard import Guard
+from tenfold.backends.program import Array, PlanMemory, Program
+from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.run.binding import BoundCall, Captures, bind_call
+from tenfold.backends.webgpu.run.execute import Execution, Faulted
+from tenfold.backends.webgpu.run.kernels import KernelCode, Kernels
+from tenfold.backends.webgpu.run.memory import Frame, Room, uploaded
+from tenfold.backends.webgpu.run.record import Item, Recorder
+from tenfold.backends.webgpu.run.shifted import Odd
+from tenfold.backends.webgpu.target import WebGPUTarget
+from tenfold.errors import DeviceMemoryProblem
+from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.ops import TABLE
+from tenfold.plan import Plan
+from tenfold.reference import Callbacks
+from tenfold.types import TensorType
+
+if TYPE_CHECKING:
+    from tenfold.backends.backend import Backend
+
+_programs: weakref.WeakSet[WebGPUProgram] = weakref.WeakSet()
+
+
+def release_rooms() -> int:
+    """Give back the device memory that programs keep while nobody calls them: how many bytes."""
+    freed = 0
+    for program in list(_programs):
+        with suppress(IndexError):  # whoever calls meanwhile takes one, too
+            while True:
+                freed += program.rooms.pop().nbytes
+    return freed
+
+
+class WebGPUProgram(Program):
+    """A plan and its kernels on one device."""
+
+    target: WebGPUTarget
+
+    def __init__(
+        self,
+        plan: Plan,
+        kernels: Kernels,
+        backend: Backend,
+        callbacks: Callbacks | None = None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        super().__init__(callbacks)
+        self.plan, self.graph, self.strict = plan, plan.graph, strict
+        self.device, self.target, self._backend = kernels.device, kernels.target, backend
+        self.kernels = kernels
+        self.device.enter()
+        self.code = kernels.find(plan)
+        self.judged = kernels.judged
+        self.parameters = tuple(p.type for p in plan.graph.parameters)
+        self.outputs = plan.graph.output_types
+        self.donated = plan.donated
+        self.arena_bytes = plan.arena_bytes
+        self.constants = uploaded(self.device, plan)
+        self.rooms: list[Room] = []
+        # What calls Python must not be done twice, as a fault that shows in the end would have it.
+        self._careful = any(k.checks for k in plan.kernels) and any(
+            TABLE[step.op].effect for step in plan.host_steps
+        )
+        _programs.add(self)
+
+    @property
+    def backend(self) -> Backend:
+        return self._backend
+
+    def code_name(self, call: SizedKernel) -> str:
+        return self.code[call][1].name
+
+    def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
+        if call.kernel != other.kernel:
+            return False
+        _, code = self.code[call]
+        return code.text.facts.admit(code.text.shifted.call(other, {}).sizes)
+
+    def remarks(self) -> list[str]:
+        lines = [f"for {self.target}"]
+        for call, (_, code) in self.code.items():
+            lines.append(f"  kernel {call.kernel.digest[:8]}: {code.text.shader.schedule}")
+        return lines
+
+    # Running.
+
+    def new_room(self, inputs: Sequence[int], outputs: Sequence[int], arena: int) -> Room:
+        """A room for so many bytes; what others keep is given back for it."""
+        given = (self.device, self.target, inputs, outputs, arena, 0)
+        with suppress(DeviceMemoryProblem):
+            return Room(*given)
+        release_rooms()
+        return Room(*given)
+
+    def enter(self) -> Room:
+        """A room that nobody else is in. It goes back to the others when all is done."""
+        self.device.enter()
+        try:
+            return self.rooms.pop()
+        except IndexError:
+            inputs, outputs = (
+                [t.nbytes for t in types] for types in (self.parameters, self.outputs)
+            )
+            room = self.new_room(inputs, outputs, self.arena_bytes)
+            room.items = self.record(room, self.plan, room.arena)
+            return room
+
+    def record(
+        self,
+        room: Room,
+        plan: Plan,
+        arena: Range,
+        numbers: Sequence[int] | None = None,
+        code: dict[SizedKernel, tuple[Odd, KernelCode]] | None = None,
+        constants: dict[int, list[Range]] | None = None,
+    ) -> list[Item]:
+        """What a plan, or some of its steps, does in a room."""
+        recorder = Recorder(room, self.kernels, self.code if code is None else code)
+        memory = self.constants if constants is None else constants
+        return recorder.steps(Frame(plan, room.inputs, room.outputs, arena, memory), numbers)
+
+    def execution(self, room: Room, careful: bool) -> Execution:
+        return Execution(
+            room, self.kernels.mover, lambda: self.running.callbacks or self.callbacks, careful
+        )
+
+    def __call__(self, arrays: Sequence[Any], callbacks: Callbacks | None = None) -> list[Array]:
+        given = [
+            np.ascontiguousarray(np.asarray(a).astype(t.dtype, copy=False)).reshape(t.shape)
+            for a, t in zip(arrays, self.parameters, strict=True)
+        ]
+        return self.answer(given, callbacks)
+
+    def answer(
+        self,
+        given: Sequence[Array],
+        callbacks: Callbacks | None = None,
+        captures: Captures | None = None,
+    ) -> list[Array]:
+        """The outputs for packed arrays of the very types; what is captured stands for the last
+        parameters."""
+        with self.running.using(callbacks or self.callbacks):
+            room = self.enter()  # after an error it is left to whatever is still under way
+            if room.captured is not captures or captures is None:
+                room.captured = None
+                self._fill(room, len(given), captures.arrays if captures is not None else ())
+                room.captured = captures
+            try:
+                made = self._answered(room, given, self._careful)
+            except Faulted:
+                if captures is not None:  # the plan may have written over what it was given
+                    self._fill(room, len(given), captures.arrays)
+                made = self._answered(room, given, True)
+            self.rooms.append(room)
+            return made
+
+    def _answered(self, room: Room, given: Sequence[Array], careful: bool) -> list[Array]:
+        self._fill(room, 0, given)
+        run = self.execution(room, careful)
+        run.run(room.items)
+        return run.read(list(zip(room.outputs, self.outputs, strict=True)))
+
+    def _fill(self, room: Room, first: int, arrays: Sequence[Array]) -> None:
+        for where, array in zip(room.inputs[first:], arrays, strict=False):
+            self.device.write(where, array)
+
+    def make_bound(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundCall:
+        return bind_call(self, slow, captures, guards, updates, answer)
+
+    # Checks.
+
+    def stepper(self) -> WebGPUStepper:
+        return WebGPUStepper(self)
+
+    def watch_for(self, plans: Collection[int]) -> None:
+        """Nothing is noticed here: what was not reached is said in the certificate."""
+
+    def lend(self, call: SizedKernel, plan: Plan) -> WebGPUProgram:
+        return WebGPUProgram(plan, self.kernels, self._backend, strict=self.strict)
+
+
+class WebGPUStepper:
+    """A program's plan carried out in memory that a check lays out on the host: it is copied to the
+    device and back."""
+
+    def __init__(self, program: WebGPUProgram) -> None:
+        self.program = program
+        self._constants: dict[int, list[Range]] = dict(program.constants)
+        self._kept: list[Plan] = []  # whose identities are keys
+
+    def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
+        self._carried_out(plan, memory, [number])
+
+    def whole(self, memory: PlanMemory) -> None:
+        self._carried_out(self.program.plan, memory)
+
+    def _carried_out(
+        self, plan: Plan, memory: PlanMemory, numbers: Sequence[int] | None = None
+    ) -> None:
+        program, device = self.program, self.program.device
+        code = program.code
+        if plan not in program.plan.every:  # a part of it, with kernels of its own sizes
+            code = program.kernels.find(plan)
+        if any(id(one) not in self._constants for one in plan.every):
+            self._constants |= uploaded(device, plan)
+            self._kept.append(plan)
+        arrays = [*memory.inputs, *memory.outputs, memory.arena]
+        inputs, outputs = ([a.nbytes for a in some] for some in (memory.inputs, memory.outputs))
+        room = program.new_room(inputs, outputs, memory.arena.nbytes)
+        ranges = [*room.inputs, *room.outputs, room.arena]
+
+        def fill() -> None:
+            for where, array in zip(ranges, arrays, strict=True):
+                device.write(where, array)
+
+        fill()
+        items = program.record(room, plan, room.arena, numbers, code, self._constants)
+        types = [TensorType(np.dtype(np.uint8), (a.nbytes,)) for a in arrays]
+        wanted = [
+            (where, type, array)
+            for where, type, array in zip(ranges, types, arrays, strict=True)
+            if array.flags.writeable and array.nbytes
+        ]
+        try:
+            found = self._found(room, items, wanted, program._careful)
+        except Faulted:
+            fill()
+            found = self._found(room, items, wanted, True)
+        for (_, _, array), made in zip(wanted, found, strict=True):
+            array.reshape(-1).view(np.uint8)[...] = made
+
+    def _found(
+        self,
+        room: Room,
+        items: Sequence[Item],
+        wanted: Sequence[tuple[Range, TensorType, Array]],
+        careful: bool,
+    ) -> list[Array]:
+        run = self.program.execution(room, careful)
+        run.run(items)
+        return run.read([(where, type) for where, type, _ in wanted])

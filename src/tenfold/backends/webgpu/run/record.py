@@ -1,0 +1,284 @@
+"""Record the steps of a plan as lists of what a device is to do, once for each room: dispatches
+with their memory bound, and between them what the host does or decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.run.kernels import KernelCode, Kernels
+from tenfold.backends.webgpu.run.memory import Frame, Room
+from tenfold.backends.webgpu.run.moves import Bound
+from tenfold.backends.webgpu.run.shifted import Odd
+from tenfold.backends.webgpu.shader import BUFFER, FAULT, SCRATCH, WORDS, BoundShader
+from tenfold.frozen import frozen, mutable
+from tenfold.kernel.ir.sized import SizedKernel
+from tenfold.plan import BranchStep, CopyStep, HostStep, KernelStep, LoopStep
+from tenfold.plan.steps.plan import Step
+from tenfold.types import DTYPES
+
+
+@frozen(eq=False)
+class Run:
+    """Dispatches, one after the other. Those of a kernel that checks are of a step."""
+
+    dispatches: tuple[Bound, ...]
+    frame: Frame | None = None
+    number: int = -1
+
+
+@frozen(eq=False)
+class OnHost:
+    """A step that the host carries out."""
+
+    frame: Frame
+    number: int
+
+
+@frozen(eq=False)
+class Rounds:
+    """A loop. Each round is one of three: from what is given to one of two places, or from either
+    of these to the other."""
+
+    step: LoopStep
+    begin: tuple[Bound, ...]
+    rounds: Callable[[int], Sequence[Item]]  # by which of the three
+    end: Callable[[int], Sequence[Item]]  # by how many rounds there were
+    condition: Callable[[int], Sequence[Item]]  # by which round would be next
+    flag: Range | None  # what the condition says
+
+
+@frozen(eq=False)
+class Choice:
+    """A branch, by the value of an index."""
+
+    step: BranchStep
+    index: Range
+    dtype: str
+    branch: Callable[[int], Sequence[Item]]
+
+
+Item = Run | OnHost | Rounds | Choice
+
+
+def which_round(number: int) -> int:
+    """Which of three a round is: the first, or one from the first place or from the second.
+
+    >>> [which_round(n) for n in range(5)]
+    [0, 1, 2, 1, 2]
+    """
+    return number and 2 - number % 2
+
+
+@mutable
+class Recorder:
+    """Records for one room."""
+
+    room: Room
+    kernels: Kernels
+    code: Mapping[SizedKernel, tuple[Odd, KernelCode]]
+    scratch: int = 0  # bytes that the parts of a kernel leave each other, at most
+
+    def steps(self, frame: Frame, numbers: Sequence[int] | None = None) -> list[Item]:
+        """Steps of a plan, all of them or some."""
+        plan, made = frame.plan, list[Item]()
+        for number in range(len(plan.steps)) if numbers is None else numbers:
+            made += self._step(frame, number, plan.steps[number])
+        return _joined(made)
+
+    def _step(self, frame: Frame, number: int, step: Step) -> list[Item]:
+        match step:
+            case KernelStep():
+                return self._kernel(frame, number, step)
+            case CopyStep():
+                source, target = frame.range(step.source), frame.range(step.target)
+                return self._copy(source, target, frame.plan.slots[step.source].type.nbytes)
+            case LoopStep():
+                return [self._loop(frame, number, step)]
+            case BranchStep():
+                return [self._branch(frame, step)]
+            case HostStep():
+                return [OnHost(frame, number)]
+            case _:
+                raise AssertionError(f"no plan for this target has a {step.kind}")
+
+    def _copy(self, source: Range, target: Range, nbytes: int) -> list[Item]:
+        if source.key() == target.key() or not nbytes:
+            return []
+        return [Run(tuple(self.kernels.mover.move(self.room, source, target, nbytes)))]
+
+    # Kernels.
+
+    def _kernel(self, frame: Frame, number: int, step: KernelStep) -> list[Item]:
+        call = frame.plan.call(step)
+        odd, code = self.code[call]
+        ranges, starts = self._ranges(frame, step, call)
+        own = code.text.shifted.call(call, starts)
+        if not code.text.facts.hold(own.sizes):
+            code = self.kernels.code(call, odd, tuple(starts.items()))
+            own = code.text.shifted.call(call, starts)
+        bound = code.text.shader.bound(code.text.facts, own.sizes, step.params)
+        dispatches = self._dispatches(code, bound, ranges)
+        if not dispatches:
+            return []
+        checks = frame.plan.own[step.kernel].checks
+        return [Run(dispatches, frame, number) if checks else Run(dispatches)]
+
+    def _ranges(
+        self, frame: Frame, step: KernelStep, call: SizedKernel
+    ) -> tuple[list[Range], dict[int, int]]:
+        """What is bound for each buffer, and the elements where they begin in that."""
+        alignment = self.kernels.target.alignment
+        ranges, starts = [], {}
+        for n, (slot, buffer) in enumerate(zip(step.slots, call.kernel.buffers, strict=True)):
+            each = DTYPES[buffer.dtype].itemsize
+            one = frame.range(slot)
+            lead = one.offset % alignment
+            if lead:
+                starts[n] = lead // each
+            ranges.append(one.part(-lead, lead + call.size(buffer.size) * each))
+        return ranges, starts
+
+    def _dispatches(
+        self, code: KernelCode, bound: BoundShader, ranges: Sequence[Range]
+    ) -> tuple[Bound, ...]:
+        room, made = self.room, []
+        places, total = list[int](), 0
+        for nbytes in bound.scratch:
+            places.append(total)
+            total += -(-nbytes // 256) * 256
+        if total > room.scratch.size:
+            room.scratch = room.device.range(total)
+        for one in bound.dispatches:
+            memory = []
+            for binding in code.text.shader.bindings:
+                if binding.kind == BUFFER:
+                    memory.append(ranges[binding.number])
+                elif binding.kind == SCRATCH:
+                    size = bound.scratch[binding.number]
+                    memory.append(room.scratch.part(places[binding.number], size))
+                elif binding.kind == FAULT:
+                    memory.append(room.fault)
+                elif binding.kind == WORDS:
+                    memory.append(room.words.of(one.words))
+                else:
+                    memory.append(room.zero)
+            group = room.device.bind_group(code.kinds, memory)
+            made.append(Bound(code.pipelines[one.entry], group, one.groups))
+        return tuple(made)
+
+    # Plans below.
+
+    def _branch(self, frame: Frame, step: BranchStep) -> Choice:
+        inputs = [frame.range(n) for n in step.inputs]
+        outputs = [frame.range(n) for n in step.outputs]
+        known: dict[int, list[Item]] = {}
+
+        def branch(which: int) -> list[Item]:
+            if which not in known:
+                below = self._below(frame, step.plans[which], inputs, outputs, step.arena)
+                known[which] = self.steps(below)
+            return known[which]
+
+        dtype = str(frame.plan.slots[step.index].type.dtype)
+        return Choice(step, frame.range(step.index), dtype, branch)
+
+    def _below(
+        self,
+        frame: Frame,
+        which: int,
+        inputs: Sequence[Range],
+        outputs: Sequence[Range],
+        arena: int,
+    ) -> Frame:
+        """The frame of a plan below this one."""
+        plan = frame.plan.plans[which]
+        return Frame(plan, inputs, outputs, frame.range(arena), frame.constants)
+
+    def _loop(self, frame: Frame, number: int, step: LoopStep) -> Rounds:
+        mover, room = self.kernels.mover, self.room
+        first = step.captures + step.carries
+        captures = [frame.range(n) for n in step.inputs[: step.captures]]
+        given = [frame.range(n) for n in step.inputs[step.captures : first]]
+        final = [frame.range(n) for n in step.outputs[: step.carries]]
+        second = [frame.range(n) for n in step.second]
+        whole = [frame.range(n) for n in step.inputs[first:]]
+        stacks = [frame.range(n) for n in step.outputs[step.carries :]]
+        each = max(step.length, 1)
+        place = id(frame.plan), number
+
+        def parts(what: str, wholes: Sequence[Range]) -> list[Range]:
+            sizes = [one.size // each for one in wholes]
+            return [
+                room.more((*place, what, n), size).part(0, size) for n, size in enumerate(sizes)
+            ]
+
+        slices, made = parts("slice", whole), parts("stack", stacks)
+        turn = room.more((*place, "turn"), 16)
+        counted = bool(whole or stacks)
+        before = [
+            one
+            for w, s in zip(whole, slices, strict=True)
+            for one in mover.slice(room, w, s, s.size, turn)
+        ]
+        after = [
+            one
+            for s, w in zip(made, stacks, strict=True)
+            for one in mover.stack(room, s, w, s.size, turn)
+        ]
+        if counted:
+            after.append(mover.next(room, turn, -1 if step.reverse else 1))
+        begin = [mover.begin(room, turn, each - 1 if step.reverse else 0)] if counted else []
+        # Carries go to and fro between two places; one that is changed in place stays where it is.
+        to = [_other(a, f, s) for a, f, s in zip(given, final, second, strict=True)]
+        back = [_other(a, f, s) for a, f, s in zip(to, final, second, strict=True)]
+        ways = ((given, to), (to, back), (back, to))
+        known: dict[int, list[Item]] = {}
+        conditions: dict[int, list[Item]] = {}
+        flag = frame.range(step.flag) if not step.counted else None
+
+        def rounds(which: int) -> list[Item]:
+            if which not in known:
+                now, goal = ways[which]
+                below = self._below(
+                    frame, step.plans[-1], [*captures, *now, *slices], [*goal, *made], step.arena
+                )
+                items: list[Item] = [Run(tuple(before))] if before else []
+                items += self.steps(below)
+                items += [Run(tuple(after))] if after else []
+                known[which] = _joined(items)
+            return known[which]
+
+        def condition(which: int) -> list[Item]:
+            if which not in conditions:
+                assert flag is not None
+                now = ways[which][0]
+                below = self._below(frame, step.plans[0], [*captures, *now], [flag], step.arena)
+                conditions[which] = self.steps(below)
+            return conditions[which]
+
+        def end(count: int) -> list[Item]:
+            now = ways[which_round(count)][0]
+            items: list[Item] = []
+            for source, target, n in zip(now, final, step.outputs, strict=False):
+                items += self._copy(source, target, frame.plan.slots[n].type.nbytes)
+            return _joined(items)
+
+        return Rounds(step, tuple(begin), rounds, end, condition, flag)
+
+
+def _other(now: Range, final: Range, second: Range) -> Range:
+    """Where a carry goes from here."""
+    return second if now.key() == final.key() else final
+
+
+def _joined(items: Sequence[Item]) -> list[Item]:
+    """The same with neighbouring runs of dispatches as one, where no kernel checks."""
+    made: list[Item] = []
+    for item in items:
+        last = made[-1] if made else None
+        if isinstance(item, Run) and isinstance(last, Run) and item.frame is last.frame is None:
+            made[-1] = Run(last.dispatches + item.dispatches)
+        else:
+            made.append(item)
+    return made
