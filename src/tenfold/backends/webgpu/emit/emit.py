@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenfold.backends.webgpu.emit.flat import emit_flat
 from tenfold.backends.webgpu.emit.grid import emit_grid
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
@@ -36,5 +37,7 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
     if not farthest(legal) < 2**31:
         raise Unsupported("a kernel that reaches 2**31 elements", fix="compute it on the CPU")
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
+    if not choice.reduces and not sequential:
+        return emit_flat(legal, target, order)
     along = rounds_in(legal, order, lanes)
     return emit_grid(legal, target, order, sequential, along)

@@ -6,10 +6,18 @@ Operands are names or constants, so they may be written several times.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from tenfold.backends.webgpu.wgsl.casts import bitcast, cast
-from tenfold.backends.webgpu.wgsl.types import REGISTER, WIDTH, floating, narrowed
+from tenfold.backends.webgpu.wgsl.types import (
+    REGISTER,
+    WIDTH,
+    amount,
+    floating,
+    hidden,
+    narrowed,
+)
 from tenfold.backends.webgpu.wgsl.writer import Writer
 from tenfold.errors import Unsupported
 
@@ -17,6 +25,7 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|",
 _COMPARED = {"eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _LOGIC = {"and": "&&", "or": "||", "xor": "!=", "eq": "==", "ne": "!="}
 _ARITHMETIC = ("add", "sub", "mul", "div", "fma", "sqrt")
+_NAME = re.compile(r"(?!true|false)[a-z]\w*(?:\[\d\])?")
 _CONVERSIONS = {
     "from_half": "unpack2x16float({0} ^ Z.x).x",
     "to_half": "to_half({0})",
@@ -51,6 +60,8 @@ def expression(
     w: Writer, op: str, dtype: str, sources: Sequence[str], args: Sequence[str]
 ) -> str:
     source = sources[0]
+    if not any(map(_NAME.fullmatch, args)):
+        args = hidden(source, args[0]), *args[1:]  # naga would compute it, and knows not all
     if op in _CONVERSIONS:
         return _CONVERSIONS[op].format(*args)
     if op == "select":
@@ -95,7 +106,7 @@ def _integer(w: Writer, op: str, dtype: str, args: Sequence[str]) -> str | None:
         # `%` of negative integers is undefined in Vulkan, and wrong.
         return f"({a} % {b})" if dtype[0] == "u" else f"({a} - ({a} / {b}) * {b})"
     if op in ("shl", "shr"):
-        return narrowed(dtype, f"({a} {'<<' if op == 'shl' else '>>'} u32({b}))")
+        return narrowed(dtype, f"({a} {'<<' if op == 'shl' else '>>'} {amount(b)})")
     if op in ("min", "max"):
         return f"{op}({a}, {b})"
     if op == "popcount":
@@ -127,7 +138,7 @@ def _float(w: Writer, op: str, dtype: str, args: Sequence[str]) -> str | None:
     if op == "fma":
         return f"fma({', '.join(kept)})"
     if len(args) == 2 and args[0] == args[1] and op in ("sub", "div", "lt", "gt", "le", "ge"):
-        kept[1] = f"k{dtype[1:]}({args[1]})"  # not 0 and 1 where it is not finite
+        kept = [args[0], f"k{dtype[1:]}({args[1]})"]  # not 0 and 1 where it is not finite
     a, b = kept
     if op == "ne":
         return f"(!({a} == {b}))"  # what naga makes of != is false for NaN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 # In registers integers of 8 and 16 bits are held in 32, always in range.
@@ -13,7 +14,7 @@ WIDTH = {"bool": 1, "f32": 32, "f64": 64} | {
 }
 # The bits of an element of a buffer that is shorter than a word.
 SHORT = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "f16": 16, "bf16": 16}
-LONG = ("f64", "i64", "u64")
+_WHOLE = re.compile(r"(?:bitcast<i\d\d>\()?(0x[0-9a-f]+|\d+)(?:i|u|lu)\)?")
 
 
 def element(dtype: str) -> str:
@@ -57,6 +58,31 @@ def constant(dtype: str, raw: bytes) -> str:
 
 def _folded(x: float) -> bool:
     return not 0 < abs(x) < float("inf") or abs(x) == 1
+
+
+def amount(text: str) -> str:
+    """How far to shift, as a u32: naga converts no constants of 64 bits.
+
+    >>> amount("0x34lu"), amount("3i"), amount("t1_")
+    ('52u', '3u', 'u32(t1_)')
+    """
+    found = _WHOLE.fullmatch(text)
+    return f"{int(found[1], 0)}u" if found else f"u32({text})"
+
+
+def hidden(dtype: str, text: str) -> str:
+    """A constant that nobody computes with before the shader runs.
+
+    >>> hidden("i32", "3i")
+    '(3i ^ bitcast<i32>(Z.x))'
+    """
+    ty = REGISTER[dtype]
+    if ty == "bool":
+        return f"({text} != (Z.x != 0u))"
+    if floating(ty):
+        return text if " ^ " in text else f"k{ty[1:]}({text})"
+    zero = {"i32": "bitcast<i32>(Z.x)", "u32": "Z.x", "u64": "u64(Z.x)"}.get(ty, "i64(Z.x)")
+    return f"({text} ^ {zero})"
 
 
 def narrowed(dtype: str, text: str) -> str:
