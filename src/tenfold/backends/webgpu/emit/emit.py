@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenfold.backends.webgpu.emit.flat import emit_flat
 from tenfold.backends.webgpu.emit.grid import emit_grid
+from tenfold.backends.webgpu.emit.rows import emit_rows
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.support import lacking
@@ -40,4 +41,8 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
     if not choice.reduces and not sequential:
         return emit_flat(legal, target, order)
     along = rounds_in(legal, order, lanes)
+    if not sequential:
+        found = emit_rows(legal, target, order, along, lanes)
+        if found is not None:
+            return found
     return emit_grid(legal, target, order, sequential, along)

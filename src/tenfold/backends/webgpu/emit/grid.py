@@ -57,7 +57,7 @@ def emit_grid(
             assert isinstance(last, Loop)
             items = last.body
         emitter.test = ""
-        check_rounds(kernel, target, items, along)
+        check_rounds(kernel, target, items)
         emitter.block(items)
     m.entry(w, (count + _WORKGROUP - 1) // _WORKGROUP)
     return m.finish("an invocation for each position")

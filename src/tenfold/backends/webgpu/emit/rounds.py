@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.backends.webgpu.emit.joining import Joining
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.errors import Unsupported
 from tenfold.kernel.analyse.nest import Item, Loop
 from tenfold.kernel.ir.kernel import Kernel
 
+_TREE = 400  # rounds of trees over few positions
 
-def rounds_of(kernel: Kernel, items: Sequence[Item], along: dict[int, int | None]) -> Any:
+
+def rounds_of(kernel: Kernel, items: Sequence[Item]) -> Any:
     """A bound of the rounds of all loops among items, with those of counters."""
     found: Any = 0
     stack: list[tuple[Item, Any]] = [(item, 1) for item in items]
@@ -19,18 +22,20 @@ def rounds_of(kernel: Kernel, items: Sequence[Item], along: dict[int, int | None
         item, times = stack.pop()
         if isinstance(item, Loop):
             # Shaped reductions have loops of their own each, and those of their trees.
-            each = 1 + 3 * len([m for m in item.members if m in along])
-            times = times * (kernel.axes[item.axis].extent + 1)
-            found = found + times * each + (64 if item.members else 0)
-            stack += [(inner, times * max(1, len(item.members))) for inner in item.body]
+            shaped = [m for m in item.members if Joining.of(kernel, m).shaped]
+            each = 1 + 2 * len(shaped) - (len(shaped) == len(item.members) > 0)
+            found = found + times * (kernel.axes[item.axis].extent * each + (_TREE if shaped else 1))
+            times = times * (kernel.axes[item.axis].extent + 1) * max(1, len(shaped))
+            stack += [(inner, times) for inner in item.body]
     return found
 
 
 def check_rounds(
-    kernel: Kernel, target: WebGPUTarget, items: Sequence[Item], along: dict[int, int | None]
+    kernel: Kernel, target: WebGPUTarget, items: Sequence[Item], team: int = 1
 ) -> None:
-    """Refuse what an adapter would not carry out to the end."""
-    if target.loop_limit and not rounds_of(kernel, items, along) < target.loop_limit:
+    """Refuse what an adapter would not carry out to the end, shared out among so many."""
+    # A chunk of a shared loop takes some rounds more than its part, whatever the team.
+    if target.loop_limit and not rounds_of(kernel, items) < target.loop_limit * team:
         raise Unsupported(
             f"a kernel whose invocations loop for more than {target.loop_limit} rounds: "
             f"{target.adapter} ends them silently",

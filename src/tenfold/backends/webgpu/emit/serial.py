@@ -56,6 +56,9 @@ class SerialEmitter:
         low, high = self.ranges.get(axis, ("0", number(self.kernel.axes[axis].extent)))
         return _Over(self.v, axis, low, high)
 
+    def over_range(self, axis: int, low: str, high: str, step: int) -> _Over:
+        return _Over(self.v, axis, low, high, step)
+
     # Reductions.
 
     def reduce(self, item: Loop) -> None:
