@@ -39,19 +39,23 @@ class KernelText:
     shifted: Shifted
     odd: Odd
 
-    @property
-    def name(self) -> str:
-        return sha256(self.shader.pack()).hexdigest()[:32]
+
+@frozen(eq=False)
+class Compiled:
+    """A shader on a device."""
+
+    shader: Shader
+    kinds: tuple[int, ...]  # of its bindings
+    pipelines: dict[str, Handle]  # by entry point
 
 
 @frozen(eq=False)
 class KernelCode:
-    """The functions of a kernel on a device."""
+    """A kernel on a device."""
 
     text: KernelText
     name: str
-    kinds: tuple[int, ...]  # of its bindings
-    pipelines: dict[str, Handle]  # by entry point
+    compiled: Compiled
 
 
 class Kernels:
@@ -60,7 +64,7 @@ class Kernels:
     def __init__(self, device: Device, target: WebGPUTarget, strict: bool) -> None:
         self.device, self.target, self.strict = device, target, strict
         self._known: dict[tuple[Kernel, Odd], list[KernelCode]] = {}
-        self._compiled: dict[str, KernelCode] = {}
+        self._compiled: dict[str, Compiled] = {}
         self._lock = Lock()
         self.judged: set[str] = set()
         self.mover = Mover(device, target)
@@ -115,16 +119,20 @@ class Kernels:
             self._known.setdefault((kernel, code.text.odd), []).append(code)
 
     def _code(self, text: KernelText) -> KernelCode:
-        name = text.name
+        name = sha256(text.shader.pack()).hexdigest()[:32]
+        return KernelCode(text, name, self.compiled(text.shader, name))
+
+    def compiled(self, shader: Shader, name: str) -> Compiled:
+        """A shader by the digest of its data."""
         found = self._compiled.get(name)
         if found is None:
-            kinds = tuple(_KINDS.get(b.kind, s.STORAGE_BINDING) for b in text.shader.bindings)
-            module = self.device.shader(text.shader.text)
-            entries = dict.fromkeys(d.entry for d in text.shader.dispatches)
+            kinds = tuple(_KINDS.get(b.kind, s.STORAGE_BINDING) for b in shader.bindings)
+            module = self.device.shader(shader.text)
+            entries = dict.fromkeys(d.entry for d in shader.dispatches)
             pipelines = {entry: self.device.pipeline(module, kinds, entry) for entry in entries}
-            found = self._compiled[name] = KernelCode(text, name, kinds, pipelines)
+            found = self._compiled[name] = Compiled(shader, kinds, pipelines)
             count("kernels_compiled")
-        return KernelCode(text, name, found.kinds, found.pipelines)
+        return found
 
 
 def prepared(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tenfold.backends.webgpu.native.device import Range
-from tenfold.backends.webgpu.run.kernels import KernelCode, Kernels
+from tenfold.backends.webgpu.run.kernels import Compiled, KernelCode, Kernels
 from tenfold.backends.webgpu.run.memory import Frame, Room
 from tenfold.backends.webgpu.run.moves import Bound
 from tenfold.backends.webgpu.run.shifted import Odd
@@ -118,7 +118,7 @@ class Recorder:
             code = self.kernels.code(call, odd, tuple(starts.items()))
             own = code.text.shifted.call(call, starts)
         bound = code.text.shader.bound(code.text.facts, own.sizes, step.params)
-        dispatches = self._dispatches(code, bound, ranges)
+        dispatches = self._dispatches(code.compiled, bound, ranges)
         if not dispatches:
             return []
         checks = frame.plan.own[step.kernel].checks
@@ -140,8 +140,9 @@ class Recorder:
         return ranges, starts
 
     def _dispatches(
-        self, code: KernelCode, bound: BoundShader, ranges: Sequence[Range]
+        self, code: Compiled, bound: BoundShader, ranges: Sequence[Range]
     ) -> tuple[Bound, ...]:
+        """What is done of a shader, with its memory."""
         room, made = self.room, []
         places, total = list[int](), 0
         for nbytes in bound.scratch:
@@ -151,7 +152,7 @@ class Recorder:
             room.scratch = room.device.range(total)
         for one in bound.dispatches:
             memory = []
-            for binding in code.text.shader.bindings:
+            for binding in code.shader.bindings:
                 if binding.kind == BUFFER:
                     memory.append(ranges[binding.number])
                 elif binding.kind == SCRATCH:
