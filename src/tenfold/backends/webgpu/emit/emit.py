@@ -18,9 +18,7 @@ from tenfold.kernel.passes.keep import recompute
 from tenfold.kernel.passes.legalise import legalise
 
 
-def prepare(
-    call: SizedKernel, target: WebGPUTarget, strict: bool = False
-) -> tuple[Shader, Facts]:
+def prepare(call: SizedKernel, target: WebGPUTarget, strict: bool = False) -> tuple[Shader, Facts]:
     """A kernel as WGSL, for some sizes and all that are like them."""
     facts = Facts(call.sizes)
     return emit(call.numbered(facts), target, strict), facts

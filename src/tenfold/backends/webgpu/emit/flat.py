@@ -107,7 +107,7 @@ def _packed(kernel: Kernel, buffer: int, index: Index, lane: int) -> bool:
     if index.values() or len(in_memory(kernel.buffers[buffer].dtype)) > 1:
         return False
     step = index.stride(lane)
-    if step is None or not step == 1:
+    if step is None or step != 1:
         return False
     others = [k for atom, k in index.terms if not (atom.kind == AXIS and atom.of == lane)]
     return all(k % SLOTS == 0 for k in (*others, index.const))

@@ -24,7 +24,9 @@ def rounds_of(kernel: Kernel, items: Sequence[Item]) -> Any:
             # Shaped reductions have loops of their own each, and those of their trees.
             shaped = [m for m in item.members if Joining.of(kernel, m).shaped]
             each = 1 + 2 * len(shaped) - (len(shaped) == len(item.members) > 0)
-            found = found + times * (kernel.axes[item.axis].extent * each + (_TREE if shaped else 1))
+            found = found + times * (
+                kernel.axes[item.axis].extent * each + (_TREE if shaped else 1)
+            )
             times = times * (kernel.axes[item.axis].extent + 1) * max(1, len(shaped))
             stack += [(inner, times) for inner in item.body]
     return found

@@ -32,9 +32,7 @@ class Rows:
     straight: tuple[tuple[Item, ...], ...]  # and at those outside of it
 
 
-def rows_of(
-    kernel: Kernel, order: Sequence[int], along: dict[int, int | None]
-) -> Rows:
+def rows_of(kernel: Kernel, order: Sequence[int], along: dict[int, int | None]) -> Rows:
     """The rows of a kernel with reductions."""
     reduced = sorted(
         {a for r in along for a in kernel.instructions[r].attr[1:]},
@@ -94,9 +92,7 @@ def begin_rows(emitter: TeamEmitter, rows: Rows) -> Any:
     return count
 
 
-def _team(
-    kernel: Kernel, rows: Rows, along: dict[int, int | None], lanes: Free
-) -> Team | None:
+def _team(kernel: Kernel, rows: Rows, along: dict[int, int | None], lanes: Free) -> Team | None:
     """Who goes through a row: as many as its longest loop keeps busy."""
     loops = [item for item in rows.items if isinstance(item, Loop)]
     for item in loops:

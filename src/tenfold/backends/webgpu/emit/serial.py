@@ -87,8 +87,7 @@ class SerialEmitter:
     def variables(self, joining: Joining) -> Held:
         """What a reduction holds, in variables that begin with nothing."""
         held = [
-            self.w.var(ty, text)
-            for ty, text in zip(joining.types, joining.identity, strict=True)
+            self.w.var(ty, text) for ty, text in zip(joining.types, joining.identity, strict=True)
         ]
         self.w.computed.update(held)
         return held

@@ -275,16 +275,13 @@ class TeamEmitter(SerialEmitter):
             half //= 2
         home = f"lid - u32({self.me} * {team.step})"
         found = [
-            w.let(ty, f"{place}[{home}]")
-            for ty, place in zip(joining.types, places, strict=True)
+            w.let(ty, f"{place}[{home}]") for ty, place in zip(joining.types, places, strict=True)
         ]
         w.put("workgroupBarrier();")
         w.computed.update(found)
         return found
 
-    def _join(
-        self, joining: Joining, places: Held, mine: Held, far: int, test: str
-    ) -> None:
+    def _join(self, joining: Joining, places: Held, mine: Held, far: int, test: str) -> None:
         """Some members take what others so far away have."""
         w = self.w
         with w.block(f"if ({test})"):

@@ -17,9 +17,7 @@ from tenfold.types import DTYPES
 Name = tuple[str, str]
 
 
-def computed(
-    w: Writer, i: Instruction, sources: Sequence[str], args: Sequence[str]
-) -> str:
+def computed(w: Writer, i: Instruction, sources: Sequence[str], args: Sequence[str]) -> str:
     """The name or text of what an instruction gives that reads its operands alone."""
     if i.op == "const":
         return constant(i.dtype, i.attr[0])

@@ -34,9 +34,7 @@ _CONVERSIONS = {
 }
 
 
-def instruction(
-    w: Writer, op: str, dtype: str, sources: Sequence[str], args: Sequence[str]
-) -> str:
+def instruction(w: Writer, op: str, dtype: str, sources: Sequence[str], args: Sequence[str]) -> str:
     """The name of what an instruction gives."""
     text = expression(w, op, dtype, sources, args)
     name = w.let(REGISTER[dtype], text)
@@ -56,9 +54,7 @@ def note(
         w.compared[name] = tuple(args)
 
 
-def expression(
-    w: Writer, op: str, dtype: str, sources: Sequence[str], args: Sequence[str]
-) -> str:
+def expression(w: Writer, op: str, dtype: str, sources: Sequence[str], args: Sequence[str]) -> str:
     source = sources[0]
     if not any(map(_NAME.fullmatch, args)):
         args = hidden(source, args[0]), *args[1:]  # naga would compute it, and knows not all

@@ -116,9 +116,7 @@ def _store_one(v: Invocation, item: Store, slot: int) -> None:
         w.put(f"b{item.buffer}[{at}] = {values[0]};")
 
 
-def joined(
-    w: Writer, name: str, dtype: str, there: list[str], given: list[str]
-) -> list[str]:
+def joined(w: Writer, name: str, dtype: str, there: list[str], given: list[str]) -> list[str]:
     """What an update makes of what is there and what is given, as both lie in memory."""
     legal = update(name, dtype)
     values: list[str] = []
