@@ -1,0 +1,244 @@
+"""Plans on an adapter: loops, branches, host steps, memory that is moved, several callers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.backends.webgpu.backend import BACKEND
+from tenfold.backends.webgpu.probe import opened
+from tenfold.backends.webgpu.run import execute
+from tenfold.backends.webgpu.run.kernels import Kernels
+from tenfold.backends.webgpu.run.program import WebGPUProgram, release_rooms
+from tenfold.backends.webgpu.run.record import which_round
+from tenfold.parity.certificate import Certificate
+from tenfold.parity.check import check
+from tests.backends.webgpu.here import needs_adapter
+
+pytestmark = needs_adapter
+
+X = np.random.default_rng(0).standard_normal((40, 8)).astype(np.float32)
+
+
+def agrees(function: Callable[..., Any], *arrays: Any) -> WebGPUProgram:
+    """The program of a function, whose plan was judged in full, and whose calls give what the whole
+    plan gave."""
+    given = [np.asarray(a) for a in arrays]
+    graph = tn.trace(function, *arrays)
+    program = BACKEND.compile(graph)
+    assert isinstance(program, WebGPUProgram)
+    found = check(program, graph, [a.copy() for a in given], limit=None, every=True)
+    assert isinstance(found.verdict, Certificate), str(found.verdict)
+    assert found.made is not None
+    for _ in range(2):
+        for got, wanted in zip(program([a.copy() for a in given]), found.made, strict=True):
+            np.testing.assert_array_equal(got, wanted)
+    return program
+
+
+def recurrence(reverse: bool, dtype: str = "f4") -> Callable[[Any], Any]:
+    def step(c: Any, row: Any) -> Any:
+        return c * 0.5 + row, (c.sum(), row > c)
+
+    return lambda x: tn.scan(step, np.zeros(x.shape[1], dtype), x, reverse=reverse)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("width", [8, 3, 1])
+def test_rounds_have_their_parts_of_arrays(reverse: bool, width: int) -> None:
+    """Also where these begin amid words."""
+    agrees(recurrence(reverse), X[:, :width].copy())
+    agrees(recurrence(reverse, "f2"), X[:, :width].astype(np.float16))
+
+
+def test_a_loop_of_no_rounds_gives_what_it_was_given() -> None:
+    agrees(recurrence(False), X[:0])
+    agrees(lambda x: tn.while_loop(lambda c: c.sum() < -1e9, lambda c: c + 1, x), X)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 7])
+def test_carries_change_places(rounds: int) -> None:
+    agrees(lambda x: tn.fori_loop(0, rounds, lambda i, c: (c[1], c[0]), (x, x * 2)), X)
+    agrees(lambda x: tn.fori_loop(0, rounds, lambda i, c: (c[1] + i, c[0]), (x[0], x[1])), X)
+
+
+def test_which_of_three_a_round_is() -> None:
+    assert [which_round(n) for n in range(5)] == [0, 1, 2, 1, 2]
+
+
+def test_whiles_and_branches() -> None:
+    def f(x: Any) -> Any:
+        def body(c: Any) -> Any:
+            return tn.cond(c.max() > 3, lambda v: v * 1.5, lambda v: v + 1, c)
+
+        return tn.while_loop(lambda c: c.sum() < 900, body, x)
+
+    agrees(f, X)
+    agrees(lambda i, x: tn.switch(i, [lambda v: v + 1, lambda v: v * 2, lambda v: -v], x), 2, X)
+
+
+def test_loops_nest() -> None:
+    def inner(i: Any, c: Any) -> Any:
+        return tn.while_loop(lambda d: d.sum() < i * 3.0, lambda d: d + 1.0, c * 0)
+
+    agrees(lambda x: tn.fori_loop(0, 5, inner, x[0]), X)
+
+    def rows(c: Any, row: Any) -> Any:
+        return tn.scan(lambda d, v: (d + v, d * v), c, row)
+
+    agrees(lambda x: tn.scan(rows, np.float32(0), x), X[:5])
+
+
+def test_many_dispatches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "SENT", 3)
+    monkeypatch.setattr(execute, "AHEAD", 2)
+    agrees(recurrence(False), X)
+
+
+def test_results_come_back_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "PIECE", 64)
+    agrees(lambda x: (x + 1, x[:, 0] > 0, x.sum()), X)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "?", "f2", "f4", "c8"])
+def test_ranges_begin_anywhere(dtype: str) -> None:
+    """Concatenated and updated parts: kernels write from amid what is bound."""
+    x = (X * 3).astype(dtype)
+    agrees(lambda x: np.concatenate([x[:, :3], x[:5].T, x[:8, 1:2]], axis=1), x[:8])
+
+    def updated(x: Any) -> Any:
+        x = x * 1
+        x[1:, 3:] = x[:-1, :-3]
+        x[0] = x[1]
+        return x
+
+    agrees(updated, x)
+
+
+def test_an_alignment_beyond_that_of_slots() -> None:
+    """As some adapters have it: everything in an arena begins amid what is bound."""
+    found = opened()
+    target = replace(found.target, alignment=256)
+
+    def f(x: Any) -> Any:
+        y = np.sort(np.tanh(x), axis=0)
+        z = np.sort(y[:3] > 0, axis=1)
+        return np.concatenate([y * 2, np.sort(x, axis=1)])[1:] + 1, z, y.sum(axis=1)
+
+    graph = tn.trace(f, X)
+    kernels = Kernels(found.device, target, False)
+    program = WebGPUProgram(BACKEND.plan(graph, target=target), kernels, BACKEND)
+    verdict = check(program, graph, [X], limit=None, every=True).verdict
+    assert isinstance(verdict, Certificate), str(verdict)
+
+
+def test_the_host_does_what_shaders_do_not() -> None:
+    program = agrees(lambda x: np.sort(x * 2, axis=1) + np.linalg.inv(x[:8]), X[:8])
+    assert {step.op for step in program.plan.host_steps} >= {"sort", "inv"}
+    # What has no whole words is written back to the last byte.
+    agrees(lambda x: np.sort(x > 0, axis=0) | (x > 1), X[:3, :1])
+
+
+def test_hooks_are_called_once_and_in_order() -> None:
+    """A fault behind the first of them does not have it called again."""
+    seen = list[Any]()
+
+    def f(x: Any, i: Any) -> Any:
+        y = x + 1
+        tn.hook("first", y.sum(), lambda v: seen.append(float(v)))
+        y = np.take(y, i, axis=0)
+        tn.hook("second", y, lambda v: seen.append(np.array(v)))
+        return y * 2
+
+    jitted, index = tn.jit(f, backend="webgpu"), np.array([3, 1])
+    jitted(X, index)
+    seen.clear()
+    np.testing.assert_array_equal(jitted(X, index), (X + 1)[index] * 2)
+    assert len(seen) == 2
+    np.testing.assert_array_equal(seen[1], (X + 1)[index])
+    seen.clear()
+    with pytest.raises(IndexError, match="41"):
+        jitted(X, np.array([3, 41]))
+    assert len(seen) == 1
+
+
+def test_a_fault_names_its_line() -> None:
+    jitted = tn.jit(lambda x, i: np.take(x, i, axis=0) + 1, backend="webgpu")
+    good, bad = np.array([1, 2]), np.array([1, 400])
+    jitted(X, good)
+    with pytest.raises(IndexError, match="400") as error:
+        jitted(X, bad)
+    assert "test_run.py" in str(error.value)
+    np.testing.assert_array_equal(jitted(X, good), X[good] + 1)
+
+
+def test_a_fault_ends_a_loop() -> None:
+    def f(x: Any) -> Any:
+        def body(c: Any) -> Any:
+            i, v = c
+            return i + 7, v + np.take(x, i, axis=0)
+
+        return tn.while_loop(lambda c: c[0] < 10**6, body, (np.int64(0), x[0]))
+
+    program = BACKEND.compile(tn.trace(f, X))
+    with pytest.raises(IndexError, match="42"):
+        program([X])
+
+
+def test_captures_are_sent_once() -> None:
+    weights = X.copy()
+    jitted = tn.jit(lambda x: x * weights, backend="webgpu")
+    for scale in (1, 2, 3):
+        np.testing.assert_array_equal(jitted(X * scale), X * scale * weights)
+
+
+def test_arguments_are_updated() -> None:
+    def f(x: Any) -> Any:
+        x += 1
+        return x.sum()
+
+    jitted, x = tn.jit(f, backend="webgpu"), np.zeros(5, np.float32)
+    for n in range(1, 4):
+        assert jitted(x) == 5 * n
+        np.testing.assert_array_equal(x, np.full(5, n))
+
+
+def test_several_threads_at_once() -> None:
+    graph = tn.trace(lambda x: (np.tanh(x) @ x.T).sum(axis=0), X)
+    program = BACKEND.compile(graph)
+    wanted = [program([X + n])[0] for n in range(4)]
+    wrong = list[int]()
+
+    def call(n: int) -> None:
+        for _ in range(10):
+            if not np.array_equal(program([X + n])[0], wanted[n]):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not wrong
+
+
+def test_memory_is_given_back() -> None:
+    program = BACKEND.compile(tn.trace(lambda x: x + 1, X))
+    program([X])
+    assert release_rooms() >= 2 * X.nbytes
+    np.testing.assert_array_equal(program([X])[0], X + 1)
+
+
+def test_the_host_is_called() -> None:
+    def f(x: Any) -> Any:
+        return tn.call_host(lambda v: v * 2, tn.spec(x.shape, x.dtype), x + 1) + 1
+
+    jitted = tn.jit(f, backend="webgpu")
+    for _ in range(2):
+        np.testing.assert_array_equal(jitted(X), (X + 1) * 2 + 1)
