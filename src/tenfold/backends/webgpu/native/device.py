@@ -21,7 +21,7 @@ from tenfold.locks import Lock
 
 Array = np.ndarray[Any, Any]
 
-LEAST = 16  # bytes of a buffer
+LEAST = 32  # bytes of a buffer, and of what is bound: a vector of the widest elements
 MEMORY = s.STORAGE | s.COPY_SOURCE | s.COPY_TARGET
 _EAGER, _NAP, _LONGEST = 3e-4, 3e-5, 1e-3  # seconds: asked all the time at first, then now and then
 _devices: WeakValueDictionary[int, Device] = WeakValueDictionary()  # by what callbacks are given
@@ -108,6 +108,8 @@ class Device:
         if not errors and self.lost is None:
             return
         self._told.errors = []
+        if self.lost is None and any("device is lost" in words for _, words in errors):
+            self.lost = "the driver does not say why"
         if self.lost is not None:
             raise DeviceProblem(
                 f"the GPU is lost: {self.lost}",
@@ -218,7 +220,7 @@ class Device:
         layout, _ = self.layout(kinds)
         rows = (s.GroupEntry * len(ranges))()
         for n, one in enumerate(ranges):
-            size = -(-max(one.size, 4) // 4) * 4
+            size = -(-max(one.size, LEAST) // 4) * 4
             rows[n].binding, rows[n].buffer = n, one.buffer.address
             rows[n].offset, rows[n].size = one.offset, min(size, one.buffer.size - one.offset)
         descriptor = s.GroupDescriptor(layout=layout.address, count=len(ranges), entries=rows)
@@ -305,7 +307,7 @@ def _on_error(_: Any, kind: int, message: Any, device: int, __: Any) -> None:
 def _on_loss(_: Any, reason: int, message: Any, device: int, __: Any) -> None:
     found = _devices.get(device)
     if found is not None and reason != s.CANCELLED:
-        found.lost = message.text or "for no reason that the driver tells"
+        found.lost = message.text or "the driver does not say why"
 
 
 _mapped, _failed, _lost = s.Mapped(_on_mapped), s.Failed(_on_error), s.Failed(_on_loss)
