@@ -5,6 +5,7 @@ from __future__ import annotations
 from tenfold.backends.webgpu.emit.flat import emit_flat
 from tenfold.backends.webgpu.emit.grid import emit_grid
 from tenfold.backends.webgpu.emit.rows import emit_rows
+from tenfold.backends.webgpu.emit.scatter import emit_scatter
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.support import lacking
@@ -43,4 +44,8 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
         found = emit_rows(legal, target, order, along, lanes)
         if found is not None:
             return found
+    else:
+        scattered = emit_scatter(legal, target)
+        if scattered is not None:
+            return scattered
     return emit_grid(legal, target, order, sequential, along)

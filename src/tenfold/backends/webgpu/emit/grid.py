@@ -12,13 +12,13 @@ from tenfold.backends.webgpu.emit.module import (
     spread_over,
     total,
 )
-from tenfold.backends.webgpu.emit.rounds import check_rounds
+from tenfold.backends.webgpu.emit.rounds import check_rounds, rounds_of
 from tenfold.backends.webgpu.emit.serial import SerialEmitter
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.invocation import number
-from tenfold.kernel.analyse.nest import Loop, nest
-from tenfold.kernel.ir.kernel import Kernel
+from tenfold.kernel.analyse.nest import Item, Loop, nest
+from tenfold.kernel.ir.kernel import SEQUENTIAL, Kernel
 
 _WORKGROUP = 256
 
@@ -57,10 +57,29 @@ def emit_grid(
             assert isinstance(last, Loop)
             items = last.body
         emitter.test = ""
-        check_rounds(kernel, target, items)
+        turns = cut(emitter, target, items)
         emitter.block(items)
-    m.entry(w, (count + _WORKGROUP - 1) // _WORKGROUP)
+    m.entry(w, (count + _WORKGROUP - 1) // _WORKGROUP, turns)
     return m.finish("an invocation for each position")
+
+
+def cut(emitter: SerialEmitter, target: WebGPUTarget, items: Sequence[Item]) -> Any:
+    """Have the positions of an axis in order, of which there are too many for the loops of one
+    invocation, be gone through by dispatches one after the other: how many of these there are.
+    What is not in their loop comes out the same each time."""
+    kernel, last = emitter.kernel, items[-1] if items else None
+    ordered = isinstance(last, Loop) and kernel.axes[last.axis].kind == SEQUENTIAL
+    if not target.loop_limit or rounds_of(kernel, items) < target.loop_limit or not ordered:
+        check_rounds(kernel, target, items)
+        return 1
+    assert isinstance(last, Loop)
+    check_rounds(kernel, target, [*items[:-1], *last.body], parts=3)
+    extent: Any = kernel.axes[last.axis].extent
+    each = target.loop_limit // 2 // (rounds_of(kernel, last.body) + 1)
+    low = emitter.w.let("i32", f"turn * {number(each)}")
+    high = emitter.w.let("i32", f"min({low} + {number(each)}, {number(extent)})")
+    emitter.ranges[last.axis] = low, high
+    return (extent + each - 1) // each
 
 
 def first_of(axes: dict[int, str], some: Sequence[int]) -> str:

@@ -33,11 +33,11 @@ def rounds_of(kernel: Kernel, items: Sequence[Item]) -> Any:
 
 
 def check_rounds(
-    kernel: Kernel, target: WebGPUTarget, items: Sequence[Item], team: int = 1
+    kernel: Kernel, target: WebGPUTarget, items: Sequence[Item], team: int = 1, parts: int = 1
 ) -> None:
-    """Refuse what an adapter would not carry out to the end, shared out among so many."""
-    # A chunk of a shared loop takes some rounds more than its part, whatever the team.
-    if target.loop_limit and not rounds_of(kernel, items) < target.loop_limit * team:
+    """Refuse what an adapter would not carry out to the end, shared out among so many, or in a part
+    of the rounds that it lets loops run."""
+    if target.loop_limit and not rounds_of(kernel, items) < target.loop_limit * team // parts:
         raise Unsupported(
             f"a kernel whose invocations loop for more than {target.loop_limit} rounds: "
             f"{target.adapter} ends them silently",

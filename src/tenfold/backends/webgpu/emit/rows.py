@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from tenfold.backends.webgpu.emit.grid import first_of
 from tenfold.backends.webgpu.emit.joining import Joining
-from tenfold.backends.webgpu.emit.module import ModuleWriter, scattered, spread_over, total
+from tenfold.backends.webgpu.emit.longrows import emit_long, is_long
+from tenfold.backends.webgpu.emit.module import ModuleWriter, scattered
 from tenfold.backends.webgpu.emit.rounds import check_rounds
+from tenfold.backends.webgpu.emit.rownest import Rows, begin_rows, rows_of
 from tenfold.backends.webgpu.emit.serial import levels_of
 from tenfold.backends.webgpu.emit.team import WORKGROUP, Team, TeamEmitter, team_for
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
-from tenfold.backends.webgpu.wgsl.invocation import number
-from tenfold.frozen import frozen
-from tenfold.kernel.analyse.nest import Item, Loop, nest
+from tenfold.kernel.analyse.nest import Loop
 from tenfold.kernel.ir.kernel import Free, Kernel
 from tenfold.kernel.ir.number import prefers_less
 
 _SHORT = 8  # positions of a row that one invocation goes through by itself
 _COLUMNS = 8  # members of a team whose rows lie side by side
-
-
-@frozen
-class Rows:
-    """A nest in which some outer axes have rows inside."""
-
-    outer: tuple[int, ...]
-    items: tuple[Item, ...]  # at the level of a row
-    straight: tuple[tuple[Item, ...], ...]  # and at those outside of it
-
-
-def rows_of(kernel: Kernel, order: Sequence[int], along: dict[int, int | None]) -> Rows:
-    """The rows of a kernel with reductions."""
-    reduced = sorted(
-        {a for r in along for a in kernel.instructions[r].attr[1:]},
-        key=lambda a: (a in along.values(), a),
-    )
-    depth = min(
-        max((order.index(a) + 1 for a in kernel.free[r] if a in order), default=0) for r in along
-    )
-    items = nest(kernel, order, reduced)
-    straight = []
-    for _ in range(depth):
-        *some, last = items
-        assert isinstance(last, Loop)
-        straight.append(tuple(some))
-        items = last.body
-    return Rows(tuple(order[:depth]), items, tuple(straight))
 
 
 def emit_rows(
@@ -64,6 +34,8 @@ def emit_rows(
     team = _team(kernel, rows, along, lanes)
     if team is None or target.workgroup_invocations < WORKGROUP:
         return None
+    if is_long(kernel, target, rows, team):
+        return emit_long(kernel, target, rows, along, team)
     m = ModuleWriter(kernel, target, WORKGROUP)
     v = m.invocation(scattered(kernel))
     emitter = TeamEmitter(m, v, along, team)
@@ -73,23 +45,6 @@ def emit_rows(
     m.entry(v.w, (count + team.rows - 1) // team.rows)
     side = "" if team.beside else ", rows side by side"
     return m.finish(f"{team.size} invocations a row, {team.rows} rows a workgroup{side}")
-
-
-def begin_rows(emitter: TeamEmitter, rows: Rows) -> Any:
-    """Where the row of a team stands, and what is computed outside of it; how many there are."""
-    v, w, kernel = emitter.v, emitter.w, emitter.kernel
-    extents: list[Any] = [kernel.axes[a].extent for a in rows.outer]
-    count = total(extents)
-    emitter.begin()
-    per = emitter.team.rows
-    at = w.let("i32", f"i32(group.x + group.y * grid.x) * {per} + {emitter.row}")
-    emitter.live = w.let("bool", f"{at} < {number(count)}")
-    spread_over(v, rows.outer, extents, w.let("i32", f"min({at}, {number(count)} - 1)"))
-    for level, some in enumerate(rows.straight):
-        emitter.test = first_of(v.axes, rows.outer[level:])
-        emitter.block(some)
-    emitter.test = ""
-    return count
 
 
 def _team(kernel: Kernel, rows: Rows, along: dict[int, int | None], lanes: Free) -> Team | None:

@@ -71,6 +71,8 @@ class TeamEmitter(SerialEmitter):
         self.live = ""  # whether there is a row
         self.alone = False  # whether this invocation is inside of a loop that is shared out
         self.me = self.row = ""  # the number of this member, and of its row in the workgroup
+        self.number = ""  # of its row among all
+        self.part: tuple[str, str] | None = None  # the positions of a row that this team has
 
     def begin(self) -> None:
         w, team = self.w, self.team
@@ -143,7 +145,7 @@ class TeamEmitter(SerialEmitter):
         shaped = {m: j for m, j in joinings.items() if j.shaped}
         plain = {m: j for m, j in joinings.items() if not j.shaped}
         held = {m: self.variables(j) for m, j in plain.items()}
-        end = number(self.kernel.axes[item.axis].extent)
+        low, end = self.part or ("0", number(self.kernel.axes[item.axis].extent))
 
         def visit(accumulators: dict[int, Held]) -> None:
             """One position: a value for each reduction."""
@@ -157,11 +159,12 @@ class TeamEmitter(SerialEmitter):
                 self.step(joining, into, self.kernel.instructions[m])
 
         if not shaped:
-            with self.over_range(item.axis, self.me, end, self.team.size):
+            first = self.me if low == "0" else self.w.let("i32", f"{low} + {self.me}")
+            with self.over_range(item.axis, first, end, self.team.size):
                 visit({})
             made: dict[int, Held] = {}
         else:
-            made = self._in_chunks(item, layout, shaped, visit, end)
+            made = self._in_chunks(item, layout, shaped, visit, low, end)
         return made | {m: self.together(j, held[m], 1) for m, j in plain.items()}
 
     def _deeper(self, levels: Sequence[Loop], held: dict[int, Held]) -> None:
@@ -183,14 +186,15 @@ class TeamEmitter(SerialEmitter):
         layout: Layout,
         shaped: dict[int, Joining],
         visit: Callable[[dict[int, Held]], None],
+        low: str,
         end: str,
     ) -> dict[int, Held]:
         chunk = layout.chunk(self.team)
         if self.kernel.axes[item.axis].extent <= chunk:
-            return self.one_chunk(item.axis, layout, shaped, visit, "0", end)
+            return self.one_chunk(item.axis, layout, shaped, visit, low, end)
         counters = {m: Counter(self.w, j) for m, j in shaped.items()}
         start = self.w.fresh("i")
-        with self.w.block(f"for (var {start} = 0; {start} < {end}; {start} += {chunk})"):
+        with self.w.block(f"for (var {start} = {low}; {start} < {end}; {start} += {chunk})"):
             made = self.one_chunk(item.axis, layout, shaped, visit, start, end)
             for m, counter in counters.items():
                 counter.join(made[m][0])
