@@ -116,8 +116,10 @@ class Place:
         return here
 
     def _problem(self) -> TenfoldError | None:
+        from tenfold.backends.webgpu.native.adapter import adapter_of
+
         try:
-            self.opened()
+            adapter_of(self.number)
         except TenfoldError as error:
             return error
         return None

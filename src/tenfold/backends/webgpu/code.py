@@ -97,7 +97,7 @@ def read_code(raw: bytes | memoryview, place: Place) -> WebGPUCode:
     try:
         kernels = tuple((from_data(shader), read_facts(facts)) for shader, facts in data["kernels"])
         return WebGPUCode(
-            WebGPUTarget(*data["target"]),
+            _target(data["target"]),
             bool(data["strict"]),
             tuple(parse_type(t) for t in data["parameters"]),
             kernels,
@@ -109,6 +109,14 @@ def read_code(raw: bytes | memoryview, place: Place) -> WebGPUCode:
         raise
     except Exception as error:  # whatever malformed data makes of reading it
         bad(f"malformed code: {error!r}")
+
+
+def _target(values: Any) -> WebGPUTarget:
+    """The target of such values, one of the right type for each field."""
+    plain = astuple(WebGPUTarget())
+    if [type(v) for v in values] != [type(v) for v in plain]:
+        bad("malformed code: it does not say what it is for")
+    return WebGPUTarget(*values)
 
 
 def code_for(plan: Plan, target: WebGPUTarget, strict: bool) -> WebGPUCode:

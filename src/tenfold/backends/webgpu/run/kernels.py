@@ -131,7 +131,6 @@ class Kernels:
             entries = dict.fromkeys(d.entry for d in shader.dispatches)
             pipelines = {entry: self.device.pipeline(module, kinds, entry) for entry in entries}
             found = self._compiled[name] = Compiled(shader, kinds, pipelines)
-            count("kernels_compiled")
         return found
 
 
@@ -150,6 +149,7 @@ def prepared(
         if one.shifted is made and one.facts.hold(own.sizes):
             return one
     shader, facts = prepare(own, target, strict)
+    count("kernels_compiled")
     return KernelText(shader, facts, made, odd)
 
 
