@@ -1,0 +1,84 @@
+"""Every elementwise instruction and every cast as WGSL: the CPU's bits, whatever the driver makes of
+floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tenfold.kernel import Builder, Kernel
+from tenfold.kernel.ir.kernel import COMPARISONS, ELEMENTWISE
+from tenfold.types import DTYPES
+from tests.backends.cpu.running import mapped
+from tests.backends.cpu.test_elementwise import cases, samples
+from tests.backends.webgpu.beside import beside, values
+from tests.backends.webgpu.here import needs_adapter
+
+pytestmark = [needs_adapter, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d[0] != "c"])
+def test_every_instruction(dtype: str) -> None:
+    for name, own in cases():
+        if own == dtype:
+            result = "bool" if name in COMPARISONS else "u8" if name == "popcount" else dtype
+            args = samples(dtype, ELEMENTWISE[name])
+            kernel = mapped(name, dtype, result, len(args), args[0].shape)
+            beside(kernel, *args, np.zeros(args[0].shape, DTYPES[result]))
+
+
+def converted(source: str, dtype: str, count: int) -> Kernel:
+    b = Builder()
+    x, out = b.buffer(source, count), b.buffer(dtype, count, "write")
+    i = b.axis(count)
+    b.store(out, i, b.cast(b.load(x, i), dtype))
+    return b.finish()
+
+
+def spread(dtype: str) -> np.ndarray:
+    """Values of every size."""
+    x, rng = values(300, dtype), np.random.default_rng(3)
+    if dtype in ("f32", "f64"):
+        drawn = rng.standard_normal(200) * 10.0 ** rng.integers(-20, 25, 200)
+        x[100:] = drawn.astype(x.dtype)
+    elif dtype in ("i64", "u64"):
+        drawn = rng.integers(0, 2**63, 200, np.uint64) >> rng.integers(0, 60, 200).astype(np.uint64)
+        x[100:] = drawn.astype(x.dtype)
+        x[200:] = -x[200:]
+    return x
+
+
+@pytest.mark.parametrize("source", DTYPES)
+def test_every_cast(source: str) -> None:
+    x = spread(source)
+    for dtype in DTYPES:
+        if dtype != source and (source[0] != "c" or dtype[0] == "c"):
+            beside(converted(source, dtype, x.size), x, np.zeros(x.size, DTYPES[dtype]))
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+@pytest.mark.parametrize("op", ["add", "mul", "div", "conj", "neg", "eq"])
+def test_complex_numbers(op: str, dtype: str) -> None:
+    arity, result = ELEMENTWISE[op], "bool" if op == "eq" else dtype
+    args = [values(200, dtype, n) for n in range(arity)]
+    beside(mapped(op, dtype, result, arity, (200,)), *args, np.zeros(200, DTYPES[result]))
+
+
+@pytest.mark.parametrize("source, dtype", [("f32", "i32"), ("u32", "f32"), ("f64", "u64"),
+                                           ("i64", "f64"), ("u8", "i8"), ("i16", "u16")])  # fmt: skip
+def test_bits_as_another_dtype(source: str, dtype: str) -> None:
+    b = Builder()
+    x, out = b.buffer(source, 100), b.buffer(dtype, 100, "write")
+    i = b.axis(100)
+    b.store(out, i, b.bitcast(b.load(x, i), dtype))
+    beside(b.finish(), values(100, source), np.zeros(100, DTYPES[dtype]))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i8", "u16", "bool", "i64", "f64", "c128", "bf16"])
+def test_parameters(dtype: str) -> None:
+    b = Builder()
+    out = b.buffer(dtype, 3, "write")
+    i = b.axis(3)
+    b.store(out, i, b.param(dtype))
+    for raw in values(6, dtype, 9):
+        beside(b.finish(), np.zeros(3, DTYPES[dtype]), params=[raw.tobytes()])
