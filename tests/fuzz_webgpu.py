@@ -6,8 +6,8 @@
 With `table` each sample of each row is a program of one node, but of those that call what a graph
 does not hold, as hooks. A program's plan is run twice and has to give the CPU backend's bits,
 whatever those of a NaN are: its code is made for the level without fused multiply-add where the
-adapter has none. Where it does not, it is judged by the rule of agreement. What disagrees is printed
-with its name, as is what fails.
+adapter has none. Where it does not, it is judged by the rule of agreement. What disagrees is
+printed with its name, as is what fails.
 """
 
 from __future__ import annotations

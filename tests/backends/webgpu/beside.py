@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.target import named as level
 from tenfold.backends.webgpu.emit.emit import prepare

@@ -62,9 +62,10 @@ def moved(kernel: tuple[int, ...], order: tuple[int, ...], dtype: str) -> Kernel
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "bool", "f64", "c64", "i8"])
-@pytest.mark.parametrize("shape, order", [((5, 7), (1, 0)), ((64, 100), (1, 0)),
+@pytest.mark.parametrize(("shape", "order"), [((5, 7), (1, 0)), ((64, 100), (1, 0)),
                                           ((33, 40), (1, 0)), ((4, 30, 50), (2, 0, 1)),
-                                          ((40, 3, 36), (0, 2, 1)), ((2, 70, 5, 66), (0, 3, 2, 1))])  # fmt: skip
+                                          ((40, 3, 36), (0, 2, 1)),
+                                          ((2, 70, 5, 66), (0, 3, 2, 1))])  # fmt: skip
 def test_axes_in_another_order(dtype: str, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
     x = values(shape, dtype)
     out = np.zeros([shape[a] for a in order], x.dtype)

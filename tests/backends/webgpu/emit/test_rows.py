@@ -1,5 +1,5 @@
-"""Reductions on a WebGPU adapter: rows by teams, side by side, in parts, and by one invocation each.
-Each gives the CPU's bits."""
+"""Reductions on a WebGPU adapter: rows by teams, side by side, in parts, and by one invocation
+each. Each gives the CPU's bits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def test_whole_arrays(length: int) -> None:
         reduced(kind, "bool", (length,), (0,), truths)
 
 
-@pytest.mark.parametrize("shape, axis", [((3, 70_000), 1), ((300_000, 5), 0), ((70_000, 40), 0)])
+FEW = [((3, 70_000), 1), ((300_000, 5), 0), ((70_000, 40), 0)]
+
+
+@pytest.mark.parametrize(("shape", "axis"), FEW)
 def test_few_long_rows(shape: tuple[int, int], axis: int) -> None:
     for kind in ("sum", "argmin"):
         done = reduced(kind, "f32", shape, (axis,), ordinary(shape))

@@ -1,5 +1,5 @@
-"""Every elementwise instruction and every cast as WGSL: the CPU's bits, whatever the driver makes of
-floats."""
+"""Every elementwise instruction and every cast as WGSL: the CPU's bits, whatever the driver makes
+of floats."""
 
 from __future__ import annotations
 
@@ -64,8 +64,17 @@ def test_complex_numbers(op: str, dtype: str) -> None:
     beside(mapped(op, dtype, result, arity, (200,)), *args, np.zeros(200, DTYPES[result]))
 
 
-@pytest.mark.parametrize("source, dtype", [("f32", "i32"), ("u32", "f32"), ("f64", "u64"),
-                                           ("i64", "f64"), ("u8", "i8"), ("i16", "u16")])  # fmt: skip
+BITS = [
+    ("f32", "i32"),
+    ("u32", "f32"),
+    ("f64", "u64"),
+    ("i64", "f64"),
+    ("u8", "i8"),
+    ("i16", "u16"),
+]
+
+
+@pytest.mark.parametrize(("source", "dtype"), BITS)
 def test_bits_as_another_dtype(source: str, dtype: str) -> None:
     b = Builder()
     x, out = b.buffer(source, 100), b.buffer(dtype, 100, "write")

@@ -37,9 +37,9 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
     if not farthest(legal) < 2**31:
         raise Unsupported("a kernel that reaches 2**31 elements", fix="compute it on the CPU")
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
-    if not choice.reduces and not sequential:
+    along = rounds_in(legal, order, lanes)  # of all reductions: some are constants by now
+    if not along and not sequential:
         return emit_flat(legal, target, order)
-    along = rounds_in(legal, order, lanes)
     if not sequential:
         found = emit_rows(legal, target, order, along, lanes)
         if found is not None:

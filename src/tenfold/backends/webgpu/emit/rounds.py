@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.backends.webgpu.emit.joining import Joining
+from tenfold.backends.webgpu.emit.serial import levels_of
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.errors import Unsupported
 from tenfold.kernel.analyse.nest import Item, Loop
 from tenfold.kernel.ir.kernel import Kernel
 
-_TREE = 400  # rounds of trees over few positions
+_TREE, _LANES = 12, 400  # rounds of trees over few positions; for all lanes of a chunk
 
 
 def rounds_of(kernel: Kernel, items: Sequence[Item]) -> Any:
@@ -20,15 +21,20 @@ def rounds_of(kernel: Kernel, items: Sequence[Item]) -> Any:
     stack: list[tuple[Item, Any]] = [(item, 1) for item in items]
     while stack:
         item, times = stack.pop()
-        if isinstance(item, Loop):
-            # Shaped reductions have loops of their own each, and those of their trees.
-            shaped = [m for m in item.members if Joining.of(kernel, m).shaped]
-            each = 1 + 2 * len(shaped) - (len(shaped) == len(item.members) > 0)
-            found = found + times * (
-                kernel.axes[item.axis].extent * each + (_TREE if shaped else 1)
-            )
-            times = times * (kernel.axes[item.axis].extent + 1) * max(1, len(shaped))
-            stack += [(inner, times) for inner in item.body]
+        if not isinstance(item, Loop):
+            continue
+        # Shaped reductions have loops of their own each, and those of their trees.
+        shaped = [m for m in item.members if Joining.of(kernel, m).shaped]
+        times = times * (len(shaped) + (len(shaped) < len(item.members)) if item.members else 1)
+        each = 2 if shaped else 1
+        levels = levels_of(item)
+        for level in levels:
+            extent: Any = kernel.axes[level.axis].extent
+            tree = (_LANES if level is levels[-1] else _TREE) if shaped else 1
+            found = found + times * (extent * each + tree)
+            times = times * (extent + 1)
+            inner = level.inner
+            stack += [(one, times) for one in level.body if one is not inner]
     return found
 
 
