@@ -31,8 +31,11 @@ X, W = RNG.standard_normal((2, 5, 4))
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The interpreter is known, and the CPU can't be asked for."""
     missing = replace(registry.backend_record("cpu"), missing=lambda: "the test says so")
-    gone = replace(registry.backend_record("cuda"), missing=lambda: "nor is this")
-    records = {"interpreter": INTERPRETER, "cpu": missing, "cuda": gone}
+    gone = {
+        name: replace(registry.backend_record(name), missing=lambda: "nor is this")
+        for name in ("cuda", "webgpu")
+    }
+    records = {"interpreter": INTERPRETER, "cpu": missing, **gone}
     monkeypatch.setattr(registry, "_records", records)
     plans.clear()
     yield
@@ -167,7 +170,8 @@ def test_a_backend_that_is_not_there() -> None:
     with pytest.raises(Unsupported, match="no backend 'abacus'") as error:
         tn.jit(energy, backend="abacus")
     listed = (
-        "there are: cpu (not here: the test says so), cuda (not here: nor is this), interpreter"
+        "there are: cpu (not here: the test says so), cuda (not here: nor is this), "
+        "webgpu (not here: nor is this), interpreter"
     )
     assert error.value.fix == listed
     with pytest.raises(Unsupported, match="'cpu' can't be used here: the test says so"):

@@ -42,6 +42,7 @@ from tenfold.parity.replay.state import PlanFacts, ScopeState
 from tenfold.parity.replay.walk import OutOfTime, StepTally, Walk
 from tenfold.parity.rule.agree import Uncertain, compare, disagreement, judged
 from tenfold.parity.rule.bits import raw, same_bits
+from tenfold.parity.rule.flushed import as_on
 from tenfold.parity.verdict import CALLBACKS, EXPANSION, GUARD, LOOP, WHOLE, Case, Disagreement
 from tenfold.reference import Callbacks, evaluate
 from tenfold.types import TensorType
@@ -102,7 +103,8 @@ def check(
         program, graph, arrays, callbacks or Callbacks(), limit, every, before, stop, patience
     )
     made.sampled = sampled
-    return (None if brief is None else made.in_brief(brief)) or made.run()
+    with as_on(program.target):
+        return (None if brief is None else made.in_brief(brief)) or made.run()
 
 
 class _Check:

@@ -19,6 +19,7 @@ from tenfold.parity.replay.state import ScopeState
 from tenfold.parity.replay.steps import carry_out, judged_step
 from tenfold.parity.replay.walk import Walk
 from tenfold.parity.rule.agree import Agreement, Uncertain, compare, judged
+from tenfold.parity.rule.flushed import as_on
 from tenfold.plan import CopyStep, KernelStep
 from tenfold.reference import Callbacks
 
@@ -154,7 +155,8 @@ def _taps(
         known[key] = (every, program.like(every))
     got = known[key][1](arrays)
     try:
-        wanted: list[Any] = list(judged(every, arrays))
+        with as_on(program.target):
+            wanted: list[Any] = list(judged(every, arrays))
     except (Uncertain, TenfoldError):
         return []
     return [

@@ -3,8 +3,11 @@ have the same shape, where its shaders have the types."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Any
 
+from tenfold.backends.webgpu.library.routine import ROUTINES, routine_of
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.support import missing
 from tenfold.graph.op import Types
@@ -13,6 +16,7 @@ from tenfold.kernel.passes.collapse import collapse
 from tenfold.kernel.passes.flatten import flatten
 from tenfold.kernel.passes.unroll import unroll
 from tenfold.plan.capabilities import Capabilities
+from tenfold.types import KIND, SHORT
 
 
 @lru_cache(maxsize=8)
@@ -20,7 +24,10 @@ def capabilities(target: WebGPUTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target),
-        lacks=_lacks,
+        routines=ROUTINES,
+        scratch=partial(_scratch, target),
+        lacks=partial(_lacks, target),
+        multiplied=frozenset({"f16", "bf16"}),
         row_blocks=False,  # one block after another would leave most of a GPU idle
         tune=tune,
     )
@@ -36,6 +43,22 @@ def tune(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _lacks(routine: str, types: Types) -> str:
+def _scratch(
+    target: WebGPUTarget, routine: str, types: Types, attributes: Mapping[str, Any]
+) -> int | None:
+    """No memory of a plan: what a routine needs is each caller's, as what kernels leave for
+    later."""
+    return None if routine_of(routine, types, attributes, target) is None else 0
+
+
+def _lacks(target: WebGPUTarget, routine: str, types: Types) -> str:
     """Why there is no such routine on a GPU."""
-    return f"there is no {routine} in WGSL yet"
+    if routine not in ROUTINES:
+        return f"there is no {routine} in WGSL yet"
+    if any(KIND[t.dtype] == "c" for t in types):
+        return f"there is no {routine} of complex numbers in WGSL yet"
+    for t in types:
+        dtype = SHORT[t.dtype]
+        if not getattr(target, {"u64": "i64"}.get(dtype, dtype), True):
+            return f"{target.adapter} has no {dtype}"
+    return f"{target.adapter} shows a shader {target.storage_bytes} bytes of an array"

@@ -114,7 +114,7 @@ class Shader:
 
         made = []
         for d in self.dispatches:
-            groups = _spread(counted(d.groups))
+            groups = spread(counted(d.groups))
             for turn in range(counted(d.times) if groups[0] else 0):
                 words = b"".join(_word(w, numbers, params, turn) for w in self.words)
                 made.append(BoundDispatch(d.entry, groups, words or bytes(4)))
@@ -147,10 +147,10 @@ def from_data(data: Sequence[Any]) -> Shader:
     )  # fmt: skip
 
 
-def _spread(groups: int) -> tuple[int, int, int]:
+def spread(groups: int) -> tuple[int, int, int]:
     """So many groups over two dimensions, or a few more: shaders look whether they take part.
 
-    >>> _spread(70000)
+    >>> spread(70000)
     (35000, 2, 1)
     """
     if not groups:

@@ -20,6 +20,7 @@ from tenfold.parity.find.script import write_script
 from tenfold.parity.find.shrink import shrink
 from tenfold.parity.replay.guards import try_arguments
 from tenfold.parity.rule.agree import Uncertain, compare, judged
+from tenfold.parity.rule.flushed import as_on
 from tenfold.parity.verdict import GUARD, VALUES, Case, Disagreement
 from tenfold.reference import Callbacks
 
@@ -127,7 +128,8 @@ def _alone_wrong(case: Case, position: int, program: Program) -> bool:
 
 def _wrong(graph: Graph, arrays: Sequence[Array], program: Program) -> int | None:
     """The first output of a compiled graph that is out of bounds."""
-    wanted = judged(graph, arrays)
+    with as_on(program.target):
+        wanted = judged(graph, arrays)
     got = program.like(graph)(arrays)
     for number, (mine, one) in enumerate(zip(got, wanted, strict=True)):
         if not compare(np.asarray(mine), one.value, one.allowed).agrees:

@@ -24,6 +24,7 @@ from tenfold.ops.agreement.moved import distance, moved, outwards, snapped
 from tenfold.ops.agreement.units import EPS, SIGN, finite_size, unit
 from tenfold.parity.rule.bits import same_bits
 from tenfold.parity.rule.bounds import own_bound, settled_spread, spread_of, unrounded
+from tenfold.parity.rule.flushed import flushed_inputs, flushed_result
 from tenfold.reference import evaluate
 from tenfold.types import KIND, SHORT, TensorType
 
@@ -192,12 +193,13 @@ def _counted(
 
 def _elementary(node: Node, inputs: list[BoundedValue]) -> list[BoundedValue]:
     values = [np.asarray(one.value) for one in inputs]
-    errors = [one.error for one in inputs]
+    errors = flushed_inputs(node, values, [one.error for one in inputs])
     results = _call(node, values)
     spread = _spread(node, values, errors, results)
     made = []
     for result, far in zip(results, spread, strict=True):
         own = own_bound(node, values, errors, result, _call)
+        own = own + flushed_result(node, values, result, far)
         error = _finite(far + np.maximum(own, unrounded(node, values, result, _call)))
         allowed = _finite(_slack(result, far) + own)
         made.append(BoundedValue(result, error, allowed))

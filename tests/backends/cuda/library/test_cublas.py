@@ -15,8 +15,8 @@ import pytest
 from tenfold.backends.cuda.library import cublas
 from tenfold.backends.cuda.library.cublas import Cublas, Multiplication, Multiplier, files
 from tenfold.backends.cuda.library.cublas_product import CublasProduct
-from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.target import named
+from tenfold.backends.matrices import MatrixProduct
 from tenfold.errors import DeviceProblem, ValueProblem
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE

@@ -13,7 +13,6 @@ import pytest
 from tenfold.backends.cpu.backend import BACKEND as CPU
 from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.compile import to_ptx
-from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.library.product import (
     APART,
     LONG,
@@ -26,6 +25,7 @@ from tenfold.backends.cuda.library.vectors import ROWS, vector_routine
 from tenfold.backends.cuda.target import named
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.backends.llvm.text import join
+from tenfold.backends.matrices import MatrixProduct
 from tenfold.graph import Builder
 from tenfold.graph.op import Types
 from tenfold.ops import TABLE

@@ -17,7 +17,6 @@ from math import prod
 from typing import Any
 
 from tenfold.backends.cuda.library.arithmetic import GLOBAL, Arithmetic, Parts
-from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.library.product_tiles import cut_of
 from tenfold.backends.cuda.library.routine import GpuRoutine, RoutineLaunch
 from tenfold.backends.cuda.library.tiles import (
@@ -32,6 +31,7 @@ from tenfold.backends.cuda.library.tiles import (
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import SIZES, Writer
+from tenfold.backends.matrices import MatrixProduct
 from tenfold.frozen import frozen
 from tenfold.graph.op import CONVOLUTION
 from tenfold.ops.algebra import ways

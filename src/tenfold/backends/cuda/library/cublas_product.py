@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.library.cublas import Multiplication
-from tenfold.backends.cuda.library.matrices import MatrixProduct
+from tenfold.backends.matrices import MatrixProduct
 from tenfold.frozen import frozen
 from tenfold.types import DTYPES as TYPES
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.backends.cuda.library.cublas_product import CublasProduct, has_library
-from tenfold.backends.cuda.library.matrices import MatrixProduct, matrices_of
 from tenfold.backends.cuda.library.product_tiles import tiles_routine
 from tenfold.backends.cuda.library.routine import Found, Given, GpuRoutine
 from tenfold.backends.cuda.library.vectors import has_vector, vector_routine
 from tenfold.backends.cuda.target import CudaTarget
+from tenfold.backends.matrices import MatrixProduct, matrices_of
 from tenfold.types import TensorType
 
 LONG, APART = 128, 1024  # elements of the result of a product with a vector

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.backends.cuda.library.arithmetic import Arithmetic, Parts, sums_of
-from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.library.routine import GpuRoutine, RoutineLaunch
 from tenfold.backends.cuda.library.tiles import (
     DEEP,
@@ -31,6 +30,7 @@ from tenfold.backends.cuda.library.tiles import (
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import SIZES, Writer, kind
+from tenfold.backends.matrices import MatrixProduct
 from tenfold.frozen import frozen
 
 ENOUGH = 128  # tiles

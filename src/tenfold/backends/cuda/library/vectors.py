@@ -15,12 +15,12 @@ from collections.abc import Callable
 from tenfold.backends.cuda.emit.memory import guarded
 from tenfold.backends.cuda.emit.team import exchange, wait
 from tenfold.backends.cuda.library.arithmetic import SHARED, Arithmetic, Parts
-from tenfold.backends.cuda.library.matrices import MatrixProduct
 from tenfold.backends.cuda.library.routine import GpuRoutine, RoutineLaunch
 from tenfold.backends.cuda.library.tiles import arrays, store_if, wide
 from tenfold.backends.cuda.target import WARP, CudaTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import SIZES, Writer
+from tenfold.backends.matrices import MatrixProduct
 
 ROWS = 2048  # results from which on a warp has one
 DTYPES = ("f32", "f64", "f16", "bf16")

@@ -122,6 +122,11 @@ class Kernels:
         name = sha256(text.shader.pack()).hexdigest()[:32]
         return KernelCode(text, name, self.compiled(text.shader, name))
 
+    def routine(self, shader: Shader) -> Compiled:
+        """The shader of a routine."""
+        with self._lock:
+            return self.compiled(shader, sha256(shader.pack()).hexdigest()[:32])
+
     def compiled(self, shader: Shader, name: str) -> Compiled:
         """A shader by the digest of its data."""
         found = self._compiled.get(name)

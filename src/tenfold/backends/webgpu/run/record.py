@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tenfold.backends.webgpu.library.routine import routine_of
 from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.kernels import Compiled, KernelCode, Kernels
 from tenfold.backends.webgpu.run.memory import Frame, Room
@@ -13,7 +14,7 @@ from tenfold.backends.webgpu.run.shifted import Odd
 from tenfold.backends.webgpu.shader import BUFFER, FAULT, SCRATCH, WORDS, BoundShader
 from tenfold.frozen import frozen, mutable
 from tenfold.kernel.ir.sized import SizedKernel
-from tenfold.plan import BranchStep, CopyStep, HostStep, KernelStep, LoopStep
+from tenfold.plan import BranchStep, CopyStep, HostStep, KernelStep, LoopStep, RoutineStep
 from tenfold.plan.steps.plan import Step
 from tenfold.types import DTYPES
 
@@ -97,10 +98,10 @@ class Recorder:
                 return [self._loop(frame, number, step)]
             case BranchStep():
                 return [self._branch(frame, step)]
+            case RoutineStep():
+                return self._routine(frame, step)
             case HostStep():
                 return [OnHost(frame, number)]
-            case _:
-                raise AssertionError(f"no plan for this target has a {step.kind}")
 
     def _copy(self, source: Range, target: Range, nbytes: int) -> list[Item]:
         if source.key() == target.key() or not nbytes:
@@ -128,16 +129,34 @@ class Recorder:
         self, frame: Frame, step: KernelStep, call: SizedKernel
     ) -> tuple[list[Range], dict[int, int]]:
         """What is bound for each buffer, and the elements where they begin in that."""
-        alignment = self.kernels.target.alignment
         ranges, starts = [], {}
         for n, (slot, buffer) in enumerate(zip(step.slots, call.kernel.buffers, strict=True)):
             each = DTYPES[buffer.dtype].itemsize
-            one = frame.range(slot)
-            lead = one.offset % alignment
+            one, lead = self._shown(frame.range(slot), call.size(buffer.size) * each)
             if lead:
                 starts[n] = lead // each
-            ranges.append(one.part(-lead, lead + call.size(buffer.size) * each))
+            ranges.append(one)
         return ranges, starts
+
+    def _shown(self, one: Range, nbytes: int) -> tuple[Range, int]:
+        """So many bytes as they can be bound, and where they begin in that."""
+        lead = one.offset % self.kernels.target.alignment
+        return one.part(-lead, lead + nbytes), lead
+
+    def _routine(self, frame: Frame, step: RoutineStep) -> list[Item]:
+        plan = frame.plan
+        node = plan.graph.nodes[step.node]
+        types = [plan.graph.types[v] for v in node.inputs]
+        found = routine_of(step.name, types, dict(node.attributes), self.kernels.target)
+        assert found is not None
+        ranges, starts = [], []
+        for slot in (*step.inputs, *step.outputs):
+            type = plan.slots[slot].type
+            one, lead = self._shown(frame.range(slot), type.nbytes)
+            ranges.append(one)
+            starts.append(lead // type.dtype.itemsize)
+        code = self.kernels.routine(found.shader)
+        return [Run(self._dispatches(code, found.bound(starts), ranges))]
 
     def _dispatches(
         self, code: Compiled, bound: BoundShader, ranges: Sequence[Range]

@@ -1,0 +1,1 @@
+"""Routines on an adapter: what no kernel is."""

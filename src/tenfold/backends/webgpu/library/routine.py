@@ -1,0 +1,71 @@
+"""Routines of nodes: what is done on an adapter to carry one out, by shaders of our own.
+
+A routine hangs on types, on the node's attributes and on the target alone; the text of its shader
+on less than that, so that one serves many sizes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tenfold.backends.webgpu.shader import BoundDispatch, BoundShader, Shader, spread
+from tenfold.backends.webgpu.target import WebGPUTarget
+from tenfold.frozen import frozen
+from tenfold.graph.op import PRODUCT
+from tenfold.types import TensorType
+
+SORTS, GREATEST = ("sort", "argsort"), "top_few"
+ROUTINES = frozenset((PRODUCT, *SORTS, GREATEST))
+
+Given = Mapping[str, Any]
+
+
+@frozen
+class Launch:
+    """One dispatch: an entry point, how many groups run it, and its words of 32 bits."""
+
+    entry: str
+    groups: int
+    words: tuple[int, ...]
+
+
+@frozen
+class Routine:
+    """How a node is carried out. Buffers of the shader are the node's inputs, then its outputs;
+    `largest` are the bytes of the largest, `scratch` those of memory between dispatches."""
+
+    shader: Shader
+    launches: tuple[Launch, ...]
+    largest: int
+    scratch: tuple[int, ...] = ()
+
+    def bound(self, starts: Sequence[int]) -> BoundShader:
+        """What is to be done where buffers begin at these elements of what is bound."""
+        made = []
+        for one in self.launches:
+            words = struct.pack(f"<{len(one.words) + len(starts)}I", *one.words, *starts)
+            made.append(BoundDispatch(one.entry, spread(one.groups), words))
+        return BoundShader(tuple(made), self.scratch)
+
+
+def routine_of(
+    name: str, types: Sequence[TensorType], given: Given, target: WebGPUTarget
+) -> Routine | None:
+    """The routine of a node with inputs of these types, or None where there is none here, or where
+    an array is larger than what a shader is shown of one."""
+    found = _found(name, types, given, target)
+    if found is None or max(found.largest, *found.scratch, 0) > target.storage_bytes:
+        return None
+    return found
+
+
+def _found(
+    name: str, types: Sequence[TensorType], given: Given, target: WebGPUTarget
+) -> Routine | None:
+    if name == PRODUCT:
+        from tenfold.backends.webgpu.library.product import product_routine
+
+        return product_routine(types, given, target)
+    return None
