@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tenfold.backends.webgpu.emit.emit import prepare
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.native.library import Handle
 from tenfold.backends.webgpu.probe import Opened, opened
 from tenfold.backends.webgpu.shader import BUFFER, SCRATCH, WORDS, ZERO, Shader
 from tenfold.kernel import Kernel
@@ -77,12 +79,17 @@ def launched(
     return Launched(shader, run_shader(shader, bound, arrays))
 
 
+@cache
+def _pipeline(text: str, kinds: tuple[int, ...], entry: str) -> Handle:
+    device = adapter().device
+    return device.pipeline(device.shader(text), kinds, entry)
+
+
 def run_shader(shader: Shader, bound: Any, arrays: Sequence[Array]) -> int:
     """Do what is to be done for a shader, and give the fault."""
     device = adapter().device
     kinds = tuple({WORDS: s.READ_ONLY_BINDING, ZERO: s.UNIFORM_BINDING}.get(
         b.kind, s.STORAGE_BINDING) for b in shader.bindings)  # fmt: skip
-    module = device.shader(shader.text)
     places = [device.range(max(4, a.nbytes)) for a in arrays]
     for place, array in zip(places, arrays, strict=True):
         device.write(place, array)
@@ -91,7 +98,7 @@ def run_shader(shader: Shader, bound: Any, arrays: Sequence[Array]) -> int:
     scratch = [device.range(size) for size in bound.scratch]
     commands = Commands(device)
     for one in bound.dispatches:
-        pipeline = device.pipeline(module, kinds, one.entry)
+        pipeline = _pipeline(shader.text, kinds, one.entry)
         words = device.range(len(one.words))
         device.write(words, np.frombuffer(one.words, np.uint8))
         ranges: list[Range] = []

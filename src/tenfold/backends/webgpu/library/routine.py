@@ -17,7 +17,8 @@ from tenfold.graph.op import PRODUCT
 from tenfold.types import TensorType
 
 SORTS, GREATEST = ("sort", "argsort"), "top_few"
-ROUTINES = frozenset((PRODUCT, *SORTS, GREATEST))
+RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
+ROUTINES = frozenset((PRODUCT, *RUNNING, *SORTS, GREATEST))
 
 Given = Mapping[str, Any]
 
@@ -68,4 +69,16 @@ def _found(
         from tenfold.backends.webgpu.library.product import product_routine
 
         return product_routine(types, given, target)
+    if name in SORTS:
+        from tenfold.backends.webgpu.library.sort import sort_routine
+
+        return sort_routine(name, types[0], given)
+    if name == GREATEST:
+        from tenfold.backends.webgpu.library.sort import greatest_routine
+
+        return greatest_routine(types[0], given["k"])
+    if name in RUNNING:
+        from tenfold.backends.webgpu.library.running import running_routine
+
+        return running_routine(name, types[0], given, target)
     return None
