@@ -1,4 +1,4 @@
-.PHONY: run test golden lint docs bench fuzz clean
+.PHONY: run test golden lint docs bench fuzz fuzz-webgpu clean
 PY := .venv/bin/python
 
 # The environment is made anew whenever pyproject.toml changes.
@@ -39,6 +39,10 @@ docs: .venv/made
 fuzz: .venv/made
 	$(PY) tests/fuzz.py 20000 --level all
 	$(PY) tests/fuzz_files.py 200000
+
+fuzz-webgpu: .venv/made
+	$(PY) tests/fuzz_webgpu.py table
+	$(PY) tests/fuzz_webgpu.py 5000
 	TENFOLD_HAMMER=200 $(PY) -m pytest tests/backends/cpu/run/test_threads.py tests/test_locks.py
 
 # Each prints its own table; those of peers that are not installed are left out. What `peers` finds
