@@ -39,11 +39,12 @@ docs: .venv/made
 fuzz: .venv/made
 	$(PY) tests/fuzz.py 20000 --level all
 	$(PY) tests/fuzz_files.py 200000
+	TENFOLD_HAMMER=200 $(PY) -m pytest tests/backends/cpu/run/test_threads.py tests/test_locks.py
 
+# The op table and random programs on the first adapter, against the CPU's bits.
 fuzz-webgpu: .venv/made
 	$(PY) tests/fuzz_webgpu.py table
 	$(PY) tests/fuzz_webgpu.py 5000
-	TENFOLD_HAMMER=200 $(PY) -m pytest tests/backends/cpu/run/test_threads.py tests/test_locks.py
 
 # Each prints its own table; those of peers that are not installed are left out. What `peers` finds
 # goes to benchmarks/results.
