@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 
 from tenfold.backends.facts import facts_data, read_facts, within
+from tenfold.backends.webgpu.run.beyond import beyond
 from tenfold.backends.webgpu.run.kernels import Kernels, KernelText, odd_buffers, prepared
 from tenfold.backends.webgpu.run.shifted import shifted
 from tenfold.backends.webgpu.shader import BUFFER, Shader, from_data
@@ -41,7 +42,7 @@ class WebGPUCode:
     strict: bool
     parameters: tuple[TensorType, ...]
     kernels: tuple[tuple[Shader, Facts], ...]
-    codes: tuple[int, ...]  # the kernel of each distinct call of the plan
+    codes: tuple[int, ...]  # the kernel of each distinct call of the plan; -1 where it has none
     place: Place | None = None  # where it may be brought back to
     interface: int = INTERFACE
 
@@ -81,6 +82,10 @@ class WebGPUCode:
             bad("its code is of another plan")
         texts: dict[tuple[int, int], KernelText] = {}
         for (call, odd), number in zip(calls.items(), self.codes, strict=True):
+            if number < 0:
+                if beyond(call, self.target) is None:
+                    bad("its code is of another plan")
+                continue
             shader, facts = self.kernels[number]
             made, buffers = shifted(call.kernel, odd), len(call.kernel.buffers)
             if not facts.hold(made.call(call, {}).sizes):
@@ -101,7 +106,7 @@ def read_code(raw: bytes | memoryview, place: Place) -> WebGPUCode:
             bool(data["strict"]),
             tuple(parse_type(t) for t in data["parameters"]),
             kernels,
-            tuple(within(number, kernels) for number in data["codes"]),
+            tuple(n if n == -1 else within(n, kernels) for n in data["codes"]),
             place,
             int(data["interface"]),
         )
@@ -121,25 +126,31 @@ def _target(values: Any) -> WebGPUTarget:
 
 def code_for(plan: Plan, target: WebGPUTarget, strict: bool) -> WebGPUCode:
     """The code of a plan for an adapter; it need not be here."""
-    texts: list[KernelText] = []
+    texts: list[KernelText | None] = []
     for call, odd in odd_buffers(plan, target).items():
-        texts.append(prepared(call, odd, target, strict, texts))
+        there = [text for text in texts if text is not None]
+        left = beyond(call, target) is not None
+        texts.append(None if left else prepared(call, odd, target, strict, there))
     return _code(plan, target, strict, texts)
 
 
 def code_of(program: WebGPUProgram) -> WebGPUCode:
     """The code of a program."""
-    texts = [code.text for _, code in program.code.values()]
+    found = [one.code for one in program.code.values()]
+    texts = [None if code is None else code.text for code in found]
     return _code(program.plan, program.target, program.strict, texts)
 
 
 def _code(
-    plan: Plan, target: WebGPUTarget, strict: bool, texts: Sequence[KernelText]
+    plan: Plan, target: WebGPUTarget, strict: bool, texts: Sequence[KernelText | None]
 ) -> WebGPUCode:
     known: dict[int, int] = {}
     kernels: list[tuple[Shader, Facts]] = []
     codes = []
     for text in texts:
+        if text is None:
+            codes.append(-1)
+            continue
         if id(text) not in known:
             known[id(text)] = len(kernels)
             kernels.append((text.shader, text.facts))

@@ -138,6 +138,28 @@ def test_an_alignment_beyond_that_of_slots() -> None:
     assert isinstance(verdict, Certificate), str(verdict)
 
 
+def test_the_cpu_does_what_reaches_more_than_is_shown() -> None:
+    found = opened()
+    target = replace(found.target, storage_bytes=10240)
+
+    def f(x: Any, i: Any) -> Any:
+        y = np.tanh(x) + 1  # shown as a whole
+        wide = np.broadcast_to(y[:, None], (40, 9, 8)) * 2.0
+        wide[3:, 2] = y[3:]
+        return wide, wide.sum(axis=(0, 1)), np.concatenate([wide, wide], axis=1)[:, ::2], y[i]
+
+    graph, i = tn.trace(f, X, np.array([1, 2])), np.array([3, -1])
+    kernels = Kernels(found.device, target, False)
+    program = WebGPUProgram(BACKEND.plan(graph, target=target), kernels, BACKEND)
+    verdict = check(program, graph, [X, i], limit=None, every=True).verdict
+    assert isinstance(verdict, Certificate), str(verdict)
+    said = "\n".join(program.remarks())
+    assert "by the CPU: it touches an array of 0 MiB" in said
+    assert said.count("by the CPU") < len(program.code)
+    with pytest.raises(IndexError, match="77"):
+        program([X, np.array([77, 0])])
+
+
 def test_the_host_does_what_shaders_do_not() -> None:
     program = agrees(lambda x: np.sort(x * 2, axis=1) + np.linalg.inv(x[:8]), X[:8])
     assert {step.op for step in program.plan.host_steps} >= {"sort", "inv"}

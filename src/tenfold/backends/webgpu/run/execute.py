@@ -13,7 +13,15 @@ from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.memory import FAULT_BYTES, Frame, Room
 from tenfold.backends.webgpu.run.moves import Mover
-from tenfold.backends.webgpu.run.record import Choice, Item, OnHost, Rounds, Run, which_round
+from tenfold.backends.webgpu.run.record import (
+    Beyond,
+    Choice,
+    Item,
+    OnHost,
+    Rounds,
+    Run,
+    which_round,
+)
 from tenfold.plan import HostStep
 from tenfold.reference import Callbacks
 from tenfold.types import TensorType
@@ -56,6 +64,8 @@ class Execution:
                     self._dispatch(item)
                 case OnHost():
                     self._host(item.frame, item.number)
+                case Beyond():
+                    item.step.run(self._fetch_bytes, self.put)
                 case Rounds():
                     self._rounds(item)
                 case Choice():
@@ -164,6 +174,10 @@ class Execution:
         wanted = [(n, frame.plan.slots[n].type) for n in slots]
         found = self.read([(frame.range(n), type) for n, type in wanted])
         made.update(zip((n for n, _ in wanted), found, strict=True))
+
+    def _fetch_bytes(self, where: Range, into: Array) -> None:
+        (found,) = self.read([(where, TensorType(into.dtype, into.shape))])
+        into[...] = found
 
     def _rounds(self, item: Rounds) -> None:
         """A loop, round by round; those of known number are sent without waiting."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tenfold.backends.webgpu.emit.emit import prepare
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.native.library import Handle
+from tenfold.backends.webgpu.run.beyond import beyond
 from tenfold.backends.webgpu.run.moves import Mover
 from tenfold.backends.webgpu.run.shifted import Odd, Shifted, shifted
 from tenfold.backends.webgpu.shader import WORDS, ZERO, Shader
@@ -58,6 +59,19 @@ class KernelCode:
     compiled: Compiled
 
 
+@frozen(eq=False)
+class FoundKernel:
+    """A kernel of a plan: the buffers that may begin amid what is bound, and its code; or why the
+    device can't run it."""
+
+    odd: Odd
+    code: KernelCode | None
+    beyond: str = ""
+
+
+Code = Mapping[SizedKernel, FoundKernel]
+
+
 class Kernels:
     """The kernels of one device, each text once."""
 
@@ -69,17 +83,24 @@ class Kernels:
         self.judged: set[str] = set()
         self.mover = Mover(device, target)
 
-    def find(self, plan: Plan) -> dict[SizedKernel, tuple[Odd, KernelCode]]:
-        """The kernels that a plan calls, with the buffers that may begin amid what is bound; those
-        that are new are compiled."""
+    def find(self, plan: Plan) -> dict[SizedKernel, FoundKernel]:
+        """The kernels that a plan calls; those that are new are compiled."""
         calls = odd_buffers(plan, self.target)
         with self._lock:
-            texts = dict[SizedKernel, KernelText]()
+            texts, left = dict[SizedKernel, KernelText](), dict[SizedKernel, str]()
             for call, odd in calls.items():
-                if self._at_hand(call, odd) is None:
+                reason = beyond(call, self.target)
+                if reason is not None:
+                    left[call] = reason
+                elif self._at_hand(call, odd) is None:
                     texts[call] = prepared(call, odd, self.target, self.strict, texts.values())
             self._add(texts.values())
-            return {call: (odd, self.code(call, odd)) for call, odd in calls.items()}
+            return {
+                call: FoundKernel(odd, None, left[call])
+                if call in left
+                else FoundKernel(odd, self.code(call, odd))
+                for call, odd in calls.items()
+            }
 
     def code(
         self, call: SizedKernel, odd: Odd, starts: Sequence[tuple[int, int]] = ()

@@ -99,7 +99,7 @@ class Mover:
         self._device = device
         self._alignment = max(target.alignment, _WIDE)
         # Parts are cut where the memory of an adapter is not shown as a whole.
-        self._most = target.storage_bytes // 4096 * 4096 - 4096
+        self._most = max(target.storage_bytes // 4096 - 1, 1) * 4096
         module = device.shader(_TEXT)
         names = ("move_bytes", "move_wide", "begin_turns", "next_turn")
         self._bytes, self._wide, self._begin, self._next = (

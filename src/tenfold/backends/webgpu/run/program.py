@@ -14,10 +14,9 @@ from tenfold.backends.program import Array, PlanMemory, Program
 from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.binding import BoundCall, Captures, bind_call
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
-from tenfold.backends.webgpu.run.kernels import KernelCode, Kernels
+from tenfold.backends.webgpu.run.kernels import Code, FoundKernel, Kernels
 from tenfold.backends.webgpu.run.memory import Frame, Room, uploaded
 from tenfold.backends.webgpu.run.record import Item, Recorder
-from tenfold.backends.webgpu.run.shifted import Odd
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.errors import DeviceMemoryProblem
 from tenfold.kernel.ir.sized import SizedKernel
@@ -61,7 +60,7 @@ class WebGPUProgram(Program):
         self.device, self.target, self._backend = kernels.device, kernels.target, backend
         self.kernels = kernels
         self.device.enter()
-        self.code = kernels.find(plan)
+        self.code: dict[SizedKernel, FoundKernel] = kernels.find(plan)
         self.judged = kernels.judged
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
@@ -80,18 +79,22 @@ class WebGPUProgram(Program):
         return self._backend
 
     def code_name(self, call: SizedKernel) -> str:
-        return self.code[call][1].name
+        code = self.code[call].code
+        return super().code_name(call) if code is None else code.name
 
     def serves(self, call: SizedKernel, other: SizedKernel) -> bool:
-        if call.kernel != other.kernel:
-            return False
-        _, code = self.code[call]
+        code = self.code[call].code
+        if code is None or call.kernel != other.kernel:
+            return call == other
         return code.text.facts.admit(code.text.shifted.call(other, {}).sizes)
 
     def remarks(self) -> list[str]:
         lines = [f"for {self.target}"]
-        for call, (_, code) in self.code.items():
-            lines.append(f"  kernel {call.kernel.digest[:8]}: {code.text.shader.schedule}")
+        for call, found in self.code.items():
+            how = f"by the CPU: {found.beyond}"
+            if found.code is not None:
+                how = found.code.text.shader.schedule
+            lines.append(f"  kernel {call.kernel.digest[:8]}: {how}")
         return lines
 
     # Running.
@@ -123,7 +126,7 @@ class WebGPUProgram(Program):
         plan: Plan,
         arena: Range,
         numbers: Sequence[int] | None = None,
-        code: dict[SizedKernel, tuple[Odd, KernelCode]] | None = None,
+        code: Code | None = None,
         constants: dict[int, list[Range]] | None = None,
     ) -> list[Item]:
         """What a plan, or some of its steps, does in a room."""
@@ -217,7 +220,7 @@ class WebGPUStepper:
         self, plan: Plan, memory: PlanMemory, numbers: Sequence[int] | None = None
     ) -> None:
         program, device = self.program, self.program.device
-        code = program.code
+        code: Code = program.code
         if plan not in program.plan.every:  # a part of it, with kernels of its own sizes
             code = program.kernels.find(plan)
         if any(id(one) not in self._constants for one in plan.every):

@@ -3,14 +3,14 @@ with their memory bound, and between them what the host does or decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from tenfold.backends.webgpu.library.routine import routine_of
 from tenfold.backends.webgpu.native.device import Range
-from tenfold.backends.webgpu.run.kernels import Compiled, KernelCode, Kernels
+from tenfold.backends.webgpu.run.beyond import OnCPU
+from tenfold.backends.webgpu.run.kernels import Code, Compiled, Kernels
 from tenfold.backends.webgpu.run.memory import Frame, Room
 from tenfold.backends.webgpu.run.moves import Bound
-from tenfold.backends.webgpu.run.shifted import Odd
 from tenfold.backends.webgpu.shader import BUFFER, FAULT, SCRATCH, WORDS, BoundShader
 from tenfold.frozen import frozen, mutable
 from tenfold.kernel.ir.sized import SizedKernel
@@ -37,6 +37,13 @@ class OnHost:
 
 
 @frozen(eq=False)
+class Beyond:
+    """A kernel that the CPU's backend carries out."""
+
+    step: OnCPU
+
+
+@frozen(eq=False)
 class Rounds:
     """A loop. Each round is one of three: from what is given to one of two places, or from either
     of these to the other."""
@@ -59,7 +66,7 @@ class Choice:
     branch: Callable[[int], Sequence[Item]]
 
 
-Item = Run | OnHost | Rounds | Choice
+Item = Run | OnHost | Beyond | Rounds | Choice
 
 
 def which_round(number: int) -> int:
@@ -77,8 +84,7 @@ class Recorder:
 
     room: Room
     kernels: Kernels
-    code: Mapping[SizedKernel, tuple[Odd, KernelCode]]
-    scratch: int = 0  # bytes that the parts of a kernel leave each other, at most
+    code: Code
 
     def steps(self, frame: Frame, numbers: Sequence[int] | None = None) -> list[Item]:
         """Steps of a plan, all of them or some."""
@@ -112,11 +118,14 @@ class Recorder:
 
     def _kernel(self, frame: Frame, number: int, step: KernelStep) -> list[Item]:
         call = frame.plan.call(step)
-        odd, code = self.code[call]
+        found = self.code[call]
+        code = found.code
+        if code is None:
+            return [Beyond(OnCPU(frame, number))]
         ranges, starts = self._ranges(frame, step, call)
         own = code.text.shifted.call(call, starts)
         if not code.text.facts.hold(own.sizes):
-            code = self.kernels.code(call, odd, tuple(starts.items()))
+            code = self.kernels.code(call, found.odd, tuple(starts.items()))
             own = code.text.shifted.call(call, starts)
         bound = code.text.shader.bound(code.text.facts, own.sizes, step.params)
         dispatches = self._dispatches(code.compiled, bound, ranges)
