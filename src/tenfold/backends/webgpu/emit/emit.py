@@ -6,6 +6,7 @@ from tenfold.backends.webgpu.emit.flat import emit_flat
 from tenfold.backends.webgpu.emit.grid import emit_grid
 from tenfold.backends.webgpu.emit.rows import emit_rows
 from tenfold.backends.webgpu.emit.scatter import emit_scatter
+from tenfold.backends.webgpu.emit.tile import emit_tiles, tile_of
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.support import lacking
@@ -39,6 +40,9 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     along = rounds_in(legal, order, lanes)  # of all reductions: some are constants by now
     if not along and not sequential:
+        tile = tile_of(legal, target, order)
+        if tile is not None:
+            return emit_tiles(legal, target, order, tile)
         return emit_flat(legal, target, order)
     if not sequential:
         found = emit_rows(legal, target, order, along, lanes)
