@@ -154,6 +154,15 @@ def test_a_library_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     library._loaded.cache_clear()
 
 
+def test_a_library_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "MAJOR", 7)
+    library._loaded.cache_clear()
+    with pytest.raises(DeviceProblem, match="may have another interface than 7") as error:
+        library.library()
+    assert "pip install" in str(error.value)
+    library._loaded.cache_clear()
+
+
 def test_the_wheel_is_not_imported() -> None:
     assert find.library_path() is not None
     code = (

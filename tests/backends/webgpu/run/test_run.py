@@ -83,6 +83,15 @@ def test_whiles_and_branches() -> None:
     agrees(lambda i, x: tn.switch(i, [lambda v: v + 1, lambda v: v * 2, lambda v: -v], x), 2, X)
 
 
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3, 6, 7, 8, 100])
+def test_rounds_are_sent_before_they_are_wanted(rounds: int) -> None:
+    def f(x: Any) -> Any:
+        return tn.while_loop(lambda c: c[0] < rounds, lambda c: (c[0] + 1, c[2] * 0.9, c[1]),
+                             (np.int32(0), x, x + 1))  # fmt: skip
+
+    agrees(f, X)
+
+
 def test_loops_nest() -> None:
     def inner(i: Any, c: Any) -> Any:
         return tn.while_loop(lambda d: d.sum() < i * 3.0, lambda d: d + 1.0, c * 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_void_p
+from ctypes import addressof, byref, c_void_p
 from functools import cache
 from typing import Any
 
@@ -43,7 +43,11 @@ class Adapter:
 
 @cache
 def _instance(wgpu: Library) -> int:
-    made: int = wgpu.CreateInstance(None)
+    """The instance, without what would look at groups that a shader has written: gates write none
+    that is too large."""
+    extras = s.InstanceExtras(s.Chain(None, s.INSTANCE_EXTRAS), s.BACKENDS, 0)
+    descriptor = s.InstanceDescriptor(addressof(extras))
+    made: int = wgpu.CreateInstance(byref(descriptor))
     return made
 
 

@@ -45,13 +45,23 @@ class Commands:
 
     def dispatch(self, pipeline: Handle, group: Handle, groups: Groups) -> None:
         """So many workgroups of a pipeline."""
+        self._dispatch(self._bound(pipeline, group), *groups)
+
+    def dispatch_found(self, pipeline: Handle, group: Handle, where: Buffer, offset: int) -> None:
+        """As many workgroups as lie there when it is their turn, along each dimension."""
+        self.device.wgpu.ComputePassEncoderDispatchWorkgroupsIndirect(
+            self._bound(pipeline, group), where.address, offset
+        )
+
+    def _bound(self, pipeline: Handle, group: Handle) -> int:
+        """The pass, about to do one thing more."""
         opened = self._open()
         if pipeline.address != self._pipeline:
             self._set_pipeline(opened, pipeline.address)
             self._pipeline = pipeline.address
         self._set_group(opened, 0, group.address, 0, None)
-        self._dispatch(opened, *groups)
         self.count += 1
+        return opened
 
     def copy(self, source: Range, target: Buffer, offset: int) -> None:
         """The bytes of a range to a place in another buffer, up to three more with them: both

@@ -15,6 +15,7 @@ from tenfold.errors import DeviceProblem
 
 _P = c_void_p
 INSTALL = "pip install wgpu"
+MAJOR = 29  # the version whose structures are known here
 NO_ADAPTER = "apt-get install mesa-vulkan-drivers libvulkan1, or a GPU's own driver"
 # Of each function that is used what it gives, and what it is given.
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
@@ -138,8 +139,14 @@ def _loaded() -> Library:
     if path is None:
         raise DeviceProblem("wgpu-native is not installed", fix=INSTALL)
     try:
-        return Library(ctypes.CDLL(str(path)))
+        made = Library(ctypes.CDLL(str(path)))
     except OSError as error:
         raise DeviceProblem(
             f"wgpu-native can't be loaded: {error}", fix=f"{INSTALL} --upgrade"
         ) from None
+    if made.GetVersion() >> 24 != MAJOR:
+        raise DeviceProblem(
+            f"wgpu-native {made.version} may have another interface than {MAJOR}",
+            fix="pip install 'wgpu==0.32.*'",
+        )
+    return made

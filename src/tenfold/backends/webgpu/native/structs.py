@@ -51,6 +51,16 @@ _LABEL = ("label", Text)
 
 Chain = _struct("Chain", _NEXT, ("type", c_uint32))
 Future = _struct("Future", ("id", c_uint64))
+InstanceDescriptor = _struct(
+    "InstanceDescriptor", _NEXT, ("feature_count", c_size_t), ("features", c_void_p),
+    ("limits", c_void_p),
+)  # fmt: skip
+InstanceExtras = _struct(
+    "InstanceExtras", ("chain", Chain), ("backends", c_uint64), ("flags", c_uint64),
+    ("compiler", c_uint32), ("gles", c_uint32), ("fences", c_uint32), ("dxc", Text),
+    ("model", c_uint32), ("presentation", c_uint32), ("creation", c_void_p), ("loss", c_void_p),
+    ("display", c_uint64 * 3),
+)  # fmt: skip
 AdapterInfo = _struct(
     "AdapterInfo", _NEXT, ("vendor", View), ("architecture", View), ("device", View),
     ("description", View), ("api", c_uint32), ("kind", c_uint32), ("vendor_id", c_uint32),
@@ -71,10 +81,6 @@ Limits = _struct(
         "attachment_bytes", "workgroup_bytes", "workgroup_invocations", "workgroup_x",
         "workgroup_y", "workgroup_z", "groups", "immediates",
     )),
-)  # fmt: skip
-NativeLimits = _struct(
-    "NativeLimits", ("chain", Chain), ("samplers", c_uint32), ("elements", c_uint32),
-    ("sampler_elements", c_uint32), ("views", c_uint32),
 )  # fmt: skip
 EnumerateOptions = _struct("EnumerateOptions", _NEXT, ("backends", c_uint64))
 CallbackInfo = _struct(
@@ -135,8 +141,8 @@ GroupDescriptor = _struct(
     ("entries", POINTER(GroupEntry)),
 )  # fmt: skip
 
+INSTANCE_EXTRAS = 0x00030004
 WGSL_SOURCE = 2  # the type of a shader's source in a chain
-NATIVE_LIMITS = 0x00030002
 SPONTANEOUS = 3  # a callback's mode: whenever there is something to tell
 SUCCESS = 1
 OUT_OF_MEMORY = 3  # the type of an error

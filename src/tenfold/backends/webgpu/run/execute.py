@@ -11,6 +11,7 @@ import numpy as np
 from tenfold.backends.host_step import HostCall
 from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.run.gates import EACH
 from tenfold.backends.webgpu.run.memory import FAULT_BYTES, Frame, Room
 from tenfold.backends.webgpu.run.moves import Mover
 from tenfold.backends.webgpu.run.record import (
@@ -29,6 +30,7 @@ from tenfold.types import TensorType
 Array = np.ndarray[Any, Any]
 
 SENT = 512  # dispatches in one submission
+MOST_AHEAD = 32  # rounds that are sent before one is known to be wanted
 AHEAD = 8  # submissions that are not waited for
 PIECE = 64 << 20  # bytes that come back at once
 
@@ -180,14 +182,38 @@ class Execution:
         into[...] = found
 
     def _rounds(self, item: Rounds) -> None:
-        """A loop, round by round; those of known number are sent without waiting."""
+        """A loop, round by round; those of known number are sent without waiting, and others
+        behind gates where they can be."""
         count = 0
         if item.begin:
             self._dispatch(Run(item.begin))
+        if not item.step.counted and not self.careful and item.gated(0) is not None:
+            self._ahead(item)
+            return
         while self._goes_on(item, count):
             self.run(item.rounds(which_round(count)))
             count += 1
         self.run(item.end(count))
+
+    def _ahead(self, item: Rounds) -> None:
+        """A loop whose end the data says: ever more rounds are sent at once, so that no more are
+        in vain than were wanted."""
+        self._dispatch(Run((item.open,)))
+        sent, more = 0, 1
+        while True:
+            for number in range(sent, sent + more):
+                one = item.gated(which_round(number))
+                assert one is not None
+                self._dispatch(Run((*one.condition, one.gate)))
+                for n, bound in enumerate(one.body):
+                    self.commands.dispatch_found(
+                        bound.pipeline, bound.group, one.wanted.buffer, EACH * n
+                    )
+            (state,) = self.read([(item.state, TensorType(np.dtype(np.uint32), (2,)))])
+            if not state[0]:
+                self.run(item.end(int(state[1])))
+                return
+            sent, more = sent + more, min(2 * more, MOST_AHEAD)
 
     def _goes_on(self, item: Rounds, count: int) -> bool:
         if item.step.counted:

@@ -11,6 +11,7 @@ from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.native.library import Handle
 from tenfold.backends.webgpu.run.beyond import beyond
+from tenfold.backends.webgpu.run.gates import Gates
 from tenfold.backends.webgpu.run.moves import Mover
 from tenfold.backends.webgpu.run.shifted import Odd, Shifted, shifted
 from tenfold.backends.webgpu.shader import WORDS, ZERO, Shader
@@ -81,7 +82,7 @@ class Kernels:
         self._compiled: dict[str, Compiled] = {}
         self._lock = Lock()
         self.judged: set[str] = set()
-        self.mover = Mover(device, target)
+        self.mover, self.gates = Mover(device, target), Gates(device, target)
 
     def find(self, plan: Plan) -> dict[SizedKernel, FoundKernel]:
         """The kernels that a plan calls; those that are new are compiled."""

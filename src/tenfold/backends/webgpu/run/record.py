@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from tenfold.backends.webgpu.library.routine import routine_of
 from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.beyond import OnCPU
+from tenfold.backends.webgpu.run.gates import Gated
 from tenfold.backends.webgpu.run.kernels import Code, Compiled, Kernels
 from tenfold.backends.webgpu.run.memory import Frame, Room
 from tenfold.backends.webgpu.run.moves import Bound
@@ -54,6 +55,9 @@ class Rounds:
     end: Callable[[int], Sequence[Item]]  # by how many rounds there were
     condition: Callable[[int], Sequence[Item]]  # by which round would be next
     flag: Range | None  # what the condition says
+    state: Range  # of its gates: whether it goes on, and how many rounds there were
+    open: Bound
+    gated: Callable[[int], Gated | None]  # a round behind a gate, if it is all dispatches
 
 
 @frozen(eq=False)
@@ -286,6 +290,18 @@ class Recorder:
                 conditions[which] = self.steps(below)
             return conditions[which]
 
+        state = room.more((*place, "gate"), 16)
+        gates: dict[int, Gated | None] = {}
+
+        def gated(which: int) -> Gated | None:
+            if which not in gates:
+                found = [_dispatches(items(which)) for items in (condition, rounds)]
+                made = None
+                if flag is not None and found[0] is not None and found[1] is not None:
+                    made = self.kernels.gates.gated(room, found[0], found[1], flag, state)
+                gates[which] = made
+            return gates[which]
+
         def end(count: int) -> list[Item]:
             now = ways[which_round(count)][0]
             items: list[Item] = []
@@ -293,7 +309,14 @@ class Recorder:
                 items += self._copy(source, target, frame.plan.slots[n].type.nbytes)
             return _joined(items)
 
-        return Rounds(step, tuple(begin), rounds, end, condition, flag)
+        opened = self.kernels.gates.open(room, state)
+        return Rounds(step, tuple(begin), rounds, end, condition, flag, state, opened, gated)
+
+
+def _dispatches(items: Sequence[Item]) -> list[Bound] | None:
+    """The dispatches of what has nothing else."""
+    runs = [item for item in items if isinstance(item, Run)]
+    return [one for run in runs for one in run.dispatches] if len(runs) == len(items) else None
 
 
 def _other(now: Range, final: Range, second: Range) -> Range:
