@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.backends.webgpu.emit.joining import Joining
+from tenfold.backends.webgpu.emit.keptrows import KeptEmitter, kept_loads
 from tenfold.backends.webgpu.emit.longrows import emit_long, is_long
 from tenfold.backends.webgpu.emit.module import ModuleWriter, scattered
 from tenfold.backends.webgpu.emit.rounds import check_rounds
@@ -38,13 +39,19 @@ def emit_rows(
         return emit_long(kernel, target, rows, along, team)
     m = ModuleWriter(kernel, target, WORKGROUP)
     v = m.invocation(scattered(kernel))
-    emitter = TeamEmitter(m, v, along, team)
+    kept = kept_loads(kernel, rows, along, team)
+    if kept:
+        loop = next(item for item in rows.items if isinstance(item, Loop))
+        emitter: TeamEmitter = KeptEmitter(m, v, along, team, kept, kernel.axes[loop.axis].extent)
+    else:
+        emitter = TeamEmitter(m, v, along, team)
     count = begin_rows(emitter, rows)
     check_rounds(kernel, target, rows.items, team.size)
     emitter.block(rows.items)
     m.entry(v.w, (count + team.rows - 1) // team.rows)
+    held = ", which keep what they read" if kept else ""
     side = "" if team.beside else ", rows side by side"
-    return m.finish(f"{team.size} invocations a row, {team.rows} rows a workgroup{side}")
+    return m.finish(f"{team.size} invocations a row, {team.rows} rows a workgroup{side}{held}")
 
 
 def _team(kernel: Kernel, rows: Rows, along: dict[int, int | None], lanes: Free) -> Team | None:

@@ -7,6 +7,7 @@ It is right for every kernel, and fast for those with short loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from tenfold.backends.webgpu.emit.counter import Counter
 from tenfold.backends.webgpu.emit.joining import Held, Joining
@@ -223,7 +224,7 @@ class SerialEmitter:
         return self.tree(joining, start, end, size, run)
 
 
-class _Over:
+class _Over(AbstractContextManager[None]):
     """A loop over an axis, from one position up to another."""
 
     def __init__(self, v: Invocation, axis: int, low: str, high: str, step: int = 1) -> None:

@@ -12,6 +12,7 @@ last row comes to, and store nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tenfold.backends.webgpu.emit.counter import Counter
@@ -72,6 +73,7 @@ class TeamEmitter(SerialEmitter):
         self.alone = False  # whether this invocation is inside of a loop that is shared out
         self.me = self.row = ""  # the number of this member, and of its row in the workgroup
         self.number = ""  # of its row among all
+        self.leaf = "0"  # which of a member's leaves it is at
         self.part: tuple[str, str] | None = None  # the positions of a row that this team has
 
     def begin(self) -> None:
@@ -107,11 +109,22 @@ class TeamEmitter(SerialEmitter):
         if self.alone:
             super().around(item)
             return
-        end = number(self.kernel.axes[item.axis].extent)
         self.alone = True
-        with self.over_range(item.axis, self.me, end, self.team.size):
+        with self.positions(item.axis):
             self.block(item.body)
         self.alone = False
+
+    def positions(self, axis: int) -> AbstractContextManager[None]:
+        """A loop over what this member has of an axis, wherever it lies."""
+        low, end = self.part or ("0", number(self.kernel.axes[axis].extent))
+        first = self.me if low == "0" else self.w.let("i32", f"{low} + {self.me}")
+        return self.over_range(axis, first, end, self.team.size)
+
+    def copies(self, axis: int, lane: str, copy: str, stop: str) -> AbstractContextManager[None]:
+        """A loop over what this member has of a copy in a run."""
+        fold = self.kernel.fold
+        begin = self.w.let("i32", f"{lane} + {copy} * {fold.lanes}")
+        return self.over_range(axis, begin, stop, fold.round)
 
     def reduce(self, item: Loop) -> None:
         if self.alone:
@@ -159,8 +172,7 @@ class TeamEmitter(SerialEmitter):
                 self.step(joining, into, self.kernel.instructions[m])
 
         if not shaped:
-            first = self.me if low == "0" else self.w.let("i32", f"{low} + {self.me}")
-            with self.over_range(item.axis, first, end, self.team.size):
+            with self.positions(item.axis):
                 visit({})
             made: dict[int, Held] = {}
         else:
@@ -215,12 +227,14 @@ class TeamEmitter(SerialEmitter):
         group = self.me if lanes == 1 else w.let("i32", f"{self.me} / {lanes}")
         first = w.let("i32", f"{start} + {group} * {layout.leaf * layout.leaves}")
         if layout.leaves == 1:
+            self.leaf = "0"
             mine = self._leaf(axis, layout, shaped, visit, first, end)
         else:
             counters = {m: Counter(w, j, 8) for m, j in shaped.items()}
             last = w.let("i32", f"min({first} + {layout.leaf * layout.leaves}, {end})")
             at = w.fresh("i")
             with w.block(f"for (var {at} = {first}; {at} < {last}; {at} += {layout.leaf})"):
+                self.leaf = f"({at} - {first}) / {layout.leaf}"
                 one = self._leaf(axis, layout, shaped, visit, at, end)
                 for m, counter in counters.items():
                     counter.join(one[m][0])
@@ -249,8 +263,7 @@ class TeamEmitter(SerialEmitter):
         copy = w.fresh("i")
         with w.block(f"for (var {copy} = 0; {copy} < {fold.copies}; {copy}++)"):
             held = {m: self.variables(j) for m, j in shaped.items()}
-            begin = w.let("i32", f"{lane} + {copy} * {fold.lanes}")
-            with self.over_range(axis, begin, stop, fold.round):
+            with self.copies(axis, lane, copy, stop):
                 visit(held)
             for m, counter in counters.items():
                 counter.join(held[m][0])
