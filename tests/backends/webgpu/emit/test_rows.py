@@ -102,6 +102,13 @@ def test_over_some_axes(axes: tuple[int, ...], shape: tuple[int, int, int]) -> N
         reduced(kind, "f32", shape, axes, ordinary(shape))
 
 
+@pytest.mark.parametrize("shape", [(300, 5, 300), (3, 2, 9000), (600, 3, 40), (70, 33, 70)])
+def test_over_several_long_axes(shape: tuple[int, int, int]) -> None:
+    """More positions than the loops of one invocation may have rounds."""
+    for kind in ("sum", "max", "argmax"):
+        reduced(kind, "f32", shape, (0, 2), ordinary(shape))
+
+
 @pytest.mark.parametrize("shape", [(3, 5), (4, 64), (33, 64), (7, 65), (9, 256), (3, 1003),
                                    (2, 1024), (2, 8192), (3, 8196), (1, 40_961)])  # fmt: skip
 def test_softmax(shape: tuple[int, int]) -> None:

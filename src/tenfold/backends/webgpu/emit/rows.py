@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tenfold.backends.webgpu.emit.joining import Joining
 from tenfold.backends.webgpu.emit.keptrows import KeptEmitter, kept_loads
 from tenfold.backends.webgpu.emit.longrows import emit_long, is_long
-from tenfold.backends.webgpu.emit.module import ModuleWriter, scattered
+from tenfold.backends.webgpu.emit.module import ModuleWriter, scattered, total
 from tenfold.backends.webgpu.emit.rounds import check_rounds
 from tenfold.backends.webgpu.emit.rownest import Rows, begin_rows, rows_of
 from tenfold.backends.webgpu.emit.serial import levels_of
@@ -60,9 +60,9 @@ def _team(kernel: Kernel, rows: Rows, along: dict[int, int | None], lanes: Free)
     for item in loops:
         shaped = [m for m in item.members if Joining.of(kernel, m).shaped]
         axes = {along[m] for m in shaped}
-        if shaped and (len(levels_of(item)) > 1 or len(axes) > 1):
+        if len(axes) > 1:
             return None
-    extents = [kernel.axes[item.axis].extent for item in loops]
+    extents = [total([kernel.axes[one.axis].extent for one in levels_of(i)]) for i in loops]
     if all(prefers_less(extent, _SHORT) for extent in extents):
         return None
     if any(axis in lanes for axis in rows.outer):

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from tenfold.backends.webgpu.emit.counter import Counter
 from tenfold.backends.webgpu.emit.joining import Held, Joining
 from tenfold.backends.webgpu.emit.module import ModuleWriter
-from tenfold.backends.webgpu.emit.serial import SerialEmitter, levels_of
+from tenfold.backends.webgpu.emit.serial import SerialEmitter, levels_of, without_effects
 from tenfold.backends.webgpu.wgsl.invocation import Invocation, number
 from tenfold.backends.webgpu.wgsl.memory import guard, store
 from tenfold.frozen import frozen
@@ -153,7 +154,10 @@ class TeamEmitter(SerialEmitter):
 
     def _shared_out(self, item: Loop) -> dict[int, Held]:
         """The loop of some reductions, and what they came to for all of the team."""
-        levels, layout = levels_of(item), self.layout(item)
+        levels = levels_of(item)
+        if len(levels) > 1 and any(Joining.of(self.kernel, m).shaped for m in item.members):
+            return self._over_several(item)
+        layout = self.layout(item)
         joinings = {m: Joining.of(self.kernel, m) for m in item.members}
         shaped = {m: j for m, j in joinings.items() if j.shaped}
         plain = {m: j for m, j in joinings.items() if not j.shaped}
@@ -191,6 +195,51 @@ class TeamEmitter(SerialEmitter):
             for m, into in held.items():
                 joining = Joining.of(self.kernel, m)
                 self.step(joining, into, self.kernel.instructions[m])
+
+    def _over_several(self, item: Loop) -> dict[int, Held]:
+        """Reductions over several axes, one after the other: so that each has the shape of its
+        own."""
+        made: dict[int, Held] = {}
+        quiet = item
+        for m in item.members:
+            if Joining.of(self.kernel, m).shaped:
+                made[m] = self._folded(quiet, m)
+            else:
+                made |= self._shared_out(_members(quiet, (m,)))
+            quiet = without_effects(item)
+        return made
+
+    def _folded(self, item: Loop, member: int) -> Held:
+        """A fold over several axes: each member of the team has neighbouring runs of the outermost
+        one, or what a lane of the last has of these."""
+        w, fold = self.w, self.kernel.fold
+        joining, (one, *deeper) = Joining.of(self.kernel, member), levels_of(item)
+        i = self.kernel.instructions[member]
+        lanes, last = 1, None
+        if self.along[member] is not None:
+            last = self._chunks
+            if self.kernel.axes[deeper[-1].axis].extent <= fold.stretch:
+                lanes = fold.lanes
+                lane = w.let("i32", f"{self.me} % {lanes}")
+                last = partial(self._lane, lane=lane, start="0")
+        per = fold.run * (self.team.size // lanes)
+        outer: Any = self.kernel.axes[one.axis].extent
+        leaves = 1 << ((outer + per - 1) // per - 1).bit_length()
+        each = number(leaves * fold.run)
+        first = w.let("i32", f"{self.me} / {lanes} * {each}")
+        stop = w.let("i32", f"min({first} + {each}, {number(outer)})")
+
+        def run(start: str) -> str:
+            (held,) = self.variables(joining)
+            end = w.let("i32", f"min({start} + {fold.run}, {stop})")
+            with self.over_range(one.axis, start, end, 1):
+                self.block(one.body[:-1])
+                inner = self._elsewhere(deeper, i, joining, last)
+                w.computed.add(inner)
+                w.put(f"{held} = {joining.merge(w, [held], [inner])[0]};")
+            return held
+
+        return self.together(joining, [self.tree(joining, first, stop, fold.run, run)], lanes)
 
     def _in_chunks(
         self,
@@ -319,6 +368,16 @@ class TeamEmitter(SerialEmitter):
         if key not in self.memory:
             self.memory[key] = self.m.reserve(ty, WORKGROUP)
         return self.memory[key]
+
+
+def _members(item: Loop, members: tuple[int, ...]) -> Loop:
+    """A loop that reduces some members alone."""
+    made: Loop | None = None
+    for one in reversed(levels_of(item)):
+        body = (*one.body[:-1], made) if made is not None else one.body
+        made = Loop(one.axis, members, body)
+    assert made is not None
+    return made
 
 
 def team_for(extent: Any, run: int) -> int:
