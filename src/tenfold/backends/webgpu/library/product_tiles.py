@@ -145,6 +145,7 @@ class _Tile:
         self.width = _width(form.extent)
         self.ty = computed(form.dtypes[2])
         self.vector = f"vec{self.width}<{self.ty}>" if self.width > 1 else self.ty
+        # Vectors are written as a whole: who writes one element of one may write all of it.
         self.pitch = form.extent // self.width + form.padded
         for name in ("left", "right"):
             text.share(name, self.vector, DEEP * self.pitch)
@@ -165,7 +166,7 @@ class _Tile:
             f"let ty = lid / {_SIDE}u;",
         ]
         lines += [f"var sum{g}_{c}_{h} = {self.vector}();" for g, c in rows for h in groups]
-        lines += [f"var {side}{n}: {self.ty};" for side in "ab" for n in range(self.each)]
+        lines += [f"var {side}{g}_{c}: {self.ty};" for side in "ab" for g, c in rows]
         lines += ["var at = begin;", *self._brought(), "loop {"]
         inner = ["workgroupBarrier();", *self._kept(), "workgroupBarrier();"]
         inner += [f"at += {DEEP}u;", *self._brought()]
@@ -202,32 +203,39 @@ class _Tile:
             return f"{held} = fma({x}, {y}, {held});"
         return f"{held} += {x} * {y};"
 
-    def _spots(self, side: str, n: int) -> tuple[str, str, str]:
-        """The term, counted in the tile, and the line of an element that an invocation brings, and
-        whether terms lie side by side."""
-        beside = self.form.right if side == "b" else not self.form.left
+    def _spot(self, side: str, n: int) -> tuple[str, str]:
+        """The term, counted in the tile, and the lines, as many as are side by side, of what an
+        invocation brings: neighbours bring what lies side by side in memory."""
         number = f"(lid + {_WORKGROUP * n}u)"
-        if beside:
-            return f"{number} % {DEEP}u", f"{number} / {DEEP}u", "beside"
-        return f"{number} / {self.extent}u", f"{number} % {self.extent}u", ""
+        if self._beside(side):
+            return f"{number} % {DEEP}u", f"{number} / {DEEP}u"
+        across = self.extent // self.width
+        return f"{number} / {across}u", f"{number} % {across}u"
+
+    def _beside(self, side: str) -> bool:
+        """Whether the terms of an operand's line lie side by side."""
+        return self.form.right if side == "b" else not self.form.left
 
     def _brought(self) -> list[str]:
         """Elements of the next terms, 0 beyond the end of them and of lines."""
         lines = []
         for side, first, extent in (("a", "top", "m"), ("b", "first", "n")):
-            for n in range(self.each):
-                step, line, beside = self._spots(side, n)
-                place = "line * k + term" if beside else f"term * {extent} + line"
-                lines += [
-                    "{",
-                    f"  let term = at + {step};",
-                    f"  let line = {first} + {line};",
-                    f"  {side}{n} = {self.ty}();",
-                    f"  if (term < end && line < {extent}) {{",
-                    f"    {side}{n} = {self._read(side, f'which * {extent} * k + {place}')};",
-                    "  }",
-                    "}",
-                ]
+            place = "line * k + term" if self._beside(side) else f"term * {extent} + line"
+            for n in range(self.each // self.width):
+                step, block = self._spot(side, n)
+                lines += ["{", f"  let term = at + {step};"]
+                for c in range(self.width):
+                    held = f"{side}{n}_{c}"
+                    lines += [
+                        "  {",
+                        f"    let line = {first} + {block} * {self.width}u + {c}u;",
+                        f"    {held} = {self.ty}();",
+                        f"    if (term < end && line < {extent}) {{",
+                        f"      {held} = {self._read(side, f'which * {extent} * k + {place}')};",
+                        "    }",
+                        "  }",
+                    ]
+                lines.append("}")
         return lines
 
     def _read(self, side: str, place: str) -> str:
@@ -239,10 +247,9 @@ class _Tile:
         """They lie in shared memory."""
         lines = []
         for side, shared in (("a", "left"), ("b", "right")):
-            for n in range(self.each):
-                step, line, _ = self._spots(side, n)
-                place, part = f"({step}) * {self.pitch}u + ({line})", ""
-                if self.width > 1:
-                    place, part = f"{place} / {self.width}u", f"[({line}) % {self.width}u]"
-                lines.append(f"{shared}[{place}]{part} = {side}{n};")
+            for n in range(self.each // self.width):
+                step, block = self._spot(side, n)
+                held = ", ".join(f"{side}{n}_{c}" for c in range(self.width))
+                value = f"{self.vector}({held})" if self.width > 1 else held
+                lines.append(f"{shared}[({step}) * {self.pitch}u + {block}] = {value};")
         return lines

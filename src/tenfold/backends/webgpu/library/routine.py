@@ -57,7 +57,8 @@ def routine_of(
     """The routine of a node with inputs of these types, or None where there is none here, or where
     an array is larger than what a shader is shown of one."""
     found = _found(name, types, given, target)
-    if found is None or max(found.largest, *found.scratch, 0) > target.storage_bytes:
+    shown = target.storage_bytes - target.alignment  # it may begin amid what is bound
+    if found is None or max(found.largest, *found.scratch, 0) > shown:
         return None
     return found
 
