@@ -53,8 +53,8 @@ def recurrence(reverse: bool, dtype: str = "f4") -> Callable[[Any], Any]:
 @pytest.mark.parametrize("width", [8, 3, 1])
 def test_rounds_have_their_parts_of_arrays(reverse: bool, width: int) -> None:
     """Also where these begin amid words."""
-    agrees(recurrence(reverse), X[:, :width].copy())
-    agrees(recurrence(reverse, "f2"), X[:, :width].astype(np.float16))
+    agrees(recurrence(reverse), X[:9, :width].copy())
+    agrees(recurrence(reverse, "f2"), X[:9, :width].astype(np.float16))
 
 
 def test_a_loop_of_no_rounds_gives_what_it_was_given() -> None:
@@ -77,9 +77,9 @@ def test_whiles_and_branches() -> None:
         def body(c: Any) -> Any:
             return tn.cond(c.max() > 3, lambda v: v * 1.5, lambda v: v + 1, c)
 
-        return tn.while_loop(lambda c: c.sum() < 900, body, x)
+        return tn.while_loop(lambda c: c.sum() < 150, body, x)
 
-    agrees(f, X)
+    agrees(f, X[:5])
     agrees(lambda i, x: tn.switch(i, [lambda v: v + 1, lambda v: v * 2, lambda v: -v], x), 2, X)
 
 
