@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
+from tenfold.backends.matrices import matrices_of
 from tenfold.backends.webgpu.library.routine import ROUTINES, routine_of
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.support import missing
-from tenfold.graph.op import Types
+from tenfold.graph.op import PRODUCT, Types
 from tenfold.kernel import Kernel
 from tenfold.kernel.passes.collapse import collapse
 from tenfold.kernel.passes.flatten import flatten
@@ -28,6 +29,7 @@ def capabilities(target: WebGPUTarget) -> Capabilities:
         scratch=partial(_scratch, target),
         lacks=partial(_lacks, target),
         multiplied=frozenset({"f16", "bf16"}),
+        words=partial(_words, target),
         row_blocks=False,  # one block after another would leave most of a GPU idle
         tune=tune,
     )
@@ -62,3 +64,10 @@ def _lacks(target: WebGPUTarget, routine: str, types: Types) -> str:
         if not getattr(target, {"u64": "i64"}.get(dtype, dtype), True):
             return f"{target.adapter} has no {dtype}"
     return f"{target.adapter} shows a shader {target.storage_bytes} bytes of an array"
+
+
+def _words(target: WebGPUTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
+    """Which way a product goes."""
+    product = matrices_of(types, attributes) if routine == PRODUCT else None
+    found = routine_of(routine, types, attributes, target) if product is not None else None
+    return "" if found is None else f"{product}: {found.shader.schedule}"
