@@ -91,3 +91,16 @@ def test_parameters(dtype: str) -> None:
     b.store(out, i, b.param(dtype))
     for raw in values(6, dtype, 9):
         beside(b.finish(), np.zeros(3, DTYPES[dtype]), params=[raw.tobytes()])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_nothing_by_nothing(dtype: str) -> None:
+    """A driver that sees zeros through barriers stores nothing at all."""
+    b = Builder()
+    x, out = b.buffer("bool", 8), b.buffer(dtype, 8, "write")
+    i = b.axis(8)
+    value = b.load(x, i)
+    never = b.cast(b.op("and", "bool", b.op("not", "bool", value), value), dtype)
+    chosen = b.select(b.op("eq", "bool", never, never), never, b.const(dtype, 0))
+    b.store(out, i, b.op("div", dtype, chosen, chosen))
+    beside(b.finish(), values(8, "bool"), np.full(8, 7, DTYPES[dtype]))

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 _CALLED = re.compile(r"\b(\w+)\(")
 
 _TEXTS = [
-    "fn k32(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ Z.x); }",
-    "fn k64(x: f64) -> f64 { return bitcast<f64>(bitcast<u64>(x) ^ u64(Z.x)); }",
+    "fn k32(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) + Z.x); }",
+    "fn k64(x: f64) -> f64 { return bitcast<f64>(bitcast<u64>(x) + u64(Z.x)); }",
     """\
 fn to_half(x: f32) -> u32 {
   let b = bitcast<u32>(x);

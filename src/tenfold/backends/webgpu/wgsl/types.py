@@ -34,7 +34,7 @@ def floating(dtype: str) -> bool:
 
 def constant(dtype: str, raw: bytes) -> str:
     """A constant given as raw bytes. Floats that drivers compute with by themselves (0, 1 and -1,
-    infinities and NaN) are hidden from them.
+    infinities and NaN) are hidden from them, by another zero than barriers have (`wgsl/writer`).
 
     >>> constant("i32", b"\\xff" * 4), constant("f32", b"\\0\\0 A")
     ('bitcast<i32>(0xffffffffu)', 'bitcast<f32>(0x41200000u)')
@@ -43,10 +43,10 @@ def constant(dtype: str, raw: bytes) -> str:
     if dtype == "bool":
         return "true" if bits else "false"
     if dtype == "f32":
-        hidden = " ^ Z.x" if _folded(struct.unpack("<f", raw)[0]) else ""
+        hidden = " ^ Z.y" if _folded(struct.unpack("<f", raw)[0]) else ""
         return f"bitcast<f32>({bits:#x}u{hidden})"
     if dtype == "f64":
-        hidden = " ^ u64(Z.x)" if _folded(struct.unpack("<d", raw)[0]) else ""
+        hidden = " ^ u64(Z.y)" if _folded(struct.unpack("<d", raw)[0]) else ""
         return f"bitcast<f64>({bits:#x}lu{hidden})"
     if dtype in ("i64", "u64"):
         return f"bitcast<i64>({bits:#x}lu)" if dtype == "i64" else f"{bits:#x}lu"
@@ -74,14 +74,15 @@ def hidden(dtype: str, text: str) -> str:
     """A constant that nobody computes with before the shader runs.
 
     >>> hidden("i32", "3i")
-    '(3i ^ bitcast<i32>(Z.x))'
+    '(3i ^ bitcast<i32>(Z.y))'
     """
     ty = REGISTER[dtype]
     if ty == "bool":
-        return f"({text} != (Z.x != 0u))"
+        return f"({text} != (Z.y != 0u))"
+    zero = "u64(Z.y)" if ty == "f64" else "Z.y"
     if floating(ty):
-        return text if " ^ " in text else f"k{ty[1:]}({text})"
-    zero = {"i32": "bitcast<i32>(Z.x)", "u32": "Z.x", "u64": "u64(Z.x)"}.get(ty, "i64(Z.x)")
+        return text if " ^ " in text else f"{text[:-1]} ^ {zero})"
+    zero = {"i32": "bitcast<i32>(Z.y)", "u32": "Z.y", "u64": "u64(Z.y)"}.get(ty, "i64(Z.y)")
     return f"({text} ^ {zero})"
 
 

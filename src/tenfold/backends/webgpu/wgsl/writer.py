@@ -15,7 +15,8 @@ class Writer:
     """Collects the body of one function.
 
     Drivers compute floats as if they were real numbers. What they are not to see through goes by
-    a barrier, `k32` or `k64`: it is an exclusive or with a zero of a uniform. `computed` are the
+    a barrier, `k32` or `k64`: a zero of a uniform is added to the bits. (Two exclusive ors would
+    cancel each other, where a value goes by two barriers.) `computed` are the
     names whose values arithmetic gave, and `compared` those of comparisons with their operands.
     """
 
