@@ -35,7 +35,7 @@ def resized(old: str, new: str, x: str) -> str:
         return f"bitcast<{new}>({x})"
     if (old, new) == ("i32", "i64"):
         # Mesa folds the cast into comparisons with 0, and then no number is negative.
-        return f"(i64({x}) ^ i64(Z.x))"
+        return f"(i64({x}) + i64(Z.x))"
     if old[0] == new[0]:
         return f"{new}({x})"
     return f"bitcast<{new}>({old[0]}{new[1:]}({x}))"

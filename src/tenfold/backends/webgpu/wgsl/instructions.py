@@ -27,7 +27,7 @@ _LOGIC = {"and": "&&", "or": "||", "xor": "!=", "eq": "==", "ne": "!="}
 _ARITHMETIC = ("add", "sub", "mul", "div", "fma", "sqrt")
 _NAME = re.compile(r"(?!true|false)[a-z]\w*(?:\[\d\])?")
 _CONVERSIONS = {
-    "from_half": "unpack2x16float({0} ^ Z.x).x",
+    "from_half": "unpack2x16float({0} + Z.x).x",
     "to_half": "to_half({0})",
     "from_bfloat": "bitcast<f32>({0} << 16u)",
     "to_bfloat": "to_bfloat({0})",
