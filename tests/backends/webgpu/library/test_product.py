@@ -130,6 +130,22 @@ def test_vectors_multiply(dtype: str, turned: bool) -> None:
 
 
 @needs_adapter
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_arrays_that_begin_amid_what_is_bound(dtype: str) -> None:
+    p = MatrixProduct((dtype,) * 3, 1, 5, 7, 9, False, False)
+    of, starts, random = DTYPES[dtype], (3, 1, 5), np.random.default_rng(0)
+    whole = [random.integers(-3, 4, 80).astype(of) for _ in range(3)]
+    a, b = (x[start:] for x, start in zip(whole[:2], starts, strict=False))
+    wanted = whole[2].copy()
+    wanted[5:40] = (a[:45].reshape(5, 9) @ b[:63].reshape(9, 7)).reshape(-1)
+    one = replace(p, n=1)
+    for routine in (tiles_routine(p, adapter().target), vector_routine(one)):
+        run_shader(routine.shader, routine.bound(starts), whole)
+        assert whole[2].tobytes() == wanted.tobytes()
+        wanted[5:10] = a[:45].reshape(5, 9) @ b[:9]
+
+
+@needs_adapter
 def test_infinite_terms_stay_where_they_are() -> None:
     """What lies beyond the last term is not multiplied, nor what lies beyond the last line."""
     a, b = np.ones((3, 7), np.float32), np.ones((7, 5), np.float32)

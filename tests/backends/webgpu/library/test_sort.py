@@ -88,6 +88,19 @@ def test_equal_and_sorted_lines() -> None:
             check("argsort", x.astype(np.int32)[None])
 
 
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "i64"])
+def test_arrays_that_begin_amid_what_is_bound(dtype: str) -> None:
+    for length in (30, 1500):
+        x, made = values((length + 3,), dtype), np.ones(length + 9, DTYPES[dtype])
+        wanted = made.copy()
+        wanted[5:-4] = x[3:][ordered(x[3:])]
+        type = TensorType(x.dtype, (length,))
+        routine = sort_routine("sort", type, {"axis": 0})
+        assert routine is not None
+        run_shader(routine.shader, routine.bound((3, 5)), [x, made])
+        assert made.tobytes() == wanted.tobytes()
+
+
 def test_the_greatest_of_the_greatest_of_tiles() -> None:
     x = values((1, 70_000), "f32")
     assert check_greatest(x, 32) == ["tiles1024_x_0", "tiles1024_0_1", "tiles128_1_x"]
