@@ -104,9 +104,10 @@ class ModuleWriter:
         functions = [*helpers([bodies, *functions]), *functions]
         words, unpacked = self._words(bodies)
         bindings, declared = self._bindings("\n".join([bodies, *functions]), bool(words))
-        if len(bindings) - 1 > self.target.storage_buffers:
+        stored = sum(b.kind != ZERO for b in bindings)
+        if stored > self.target.storage_buffers:
             raise Unsupported(
-                f"a kernel of {len(bindings)} buffers: {self.target.adapter} binds "
+                f"a kernel of {stored} buffers: {self.target.adapter} binds "
                 f"{self.target.storage_buffers} at once",
                 fix="compute it on the CPU",
             )
