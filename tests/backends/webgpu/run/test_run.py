@@ -14,9 +14,11 @@ import tenfold as tn
 from tenfold.backends.webgpu.backend import BACKEND
 from tenfold.backends.webgpu.probe import opened
 from tenfold.backends.webgpu.run import execute
+from tenfold.backends.webgpu.run import kernels as run_kernels
 from tenfold.backends.webgpu.run.kernels import Kernels
 from tenfold.backends.webgpu.run.program import WebGPUProgram, release_rooms
 from tenfold.backends.webgpu.run.record import which_round
+from tenfold.errors import Unsupported
 from tenfold.parity.certificate import Certificate
 from tenfold.parity.check import check
 from tests.backends.webgpu.here import needs_adapter
@@ -165,8 +167,30 @@ def test_the_cpu_does_what_reaches_more_than_is_shown() -> None:
     said = "\n".join(program.remarks())
     assert "by the CPU: it touches an array of 0 MiB" in said
     assert said.count("by the CPU") < len(program.code)
+    left = list(program.fallbacks())
+    assert all("0 MiB" in why and "test_run.py" in str(line) for _, why, line in left)
+    assert {"broadcast_to", "concatenate"} & {op for op, _, _ in left}
     with pytest.raises(IndexError, match="77"):
         program([X, np.array([77, 0])])
+
+
+def test_the_cpu_does_what_no_schedule_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be found when the text is made, not before."""
+    found, own = opened(), run_kernels.prepare
+
+    def prepare(call: Any, *rest: Any) -> Any:
+        if any(i.op == "tanh" for i in call.kernel.instructions):
+            raise Unsupported("more rounds than an invocation has")
+        return own(call, *rest)
+
+    monkeypatch.setattr(run_kernels, "prepare", prepare)
+    graph = tn.trace(lambda x: np.sort(np.tanh(x), axis=0) + 1, X)
+    program = WebGPUProgram(
+        BACKEND.plan(graph), Kernels(found.device, found.target, False), BACKEND
+    )
+    verdict = check(program, graph, [X], limit=None, every=True).verdict
+    assert isinstance(verdict, Certificate), str(verdict)
+    assert [why for _, why, _ in program.fallbacks()] == ["more rounds than an invocation has"]
 
 
 def test_the_host_does_what_shaders_do_not() -> None:

@@ -17,6 +17,7 @@ from tenfold.backends.webgpu.run.shifted import Odd, Shifted, shifted
 from tenfold.backends.webgpu.shader import WORDS, ZERO, Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.digest import sha256
+from tenfold.errors import Unsupported
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Kernel
 from tenfold.kernel.ir.number import Facts
@@ -94,7 +95,12 @@ class Kernels:
                 if reason is not None:
                     left[call] = reason
                 elif self._at_hand(call, odd) is None:
-                    texts[call] = prepared(call, odd, self.target, self.strict, texts.values())
+                    try:
+                        made = prepared(call, odd, self.target, self.strict, texts.values())
+                    except Unsupported as error:
+                        left[call] = error.message
+                    else:
+                        texts[call] = made
             self._add(texts.values())
             return {
                 call: FoundKernel(odd, None, left[call])

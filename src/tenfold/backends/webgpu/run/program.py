@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,13 @@ from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.errors import DeviceMemoryProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
-from tenfold.plan import Plan
+from tenfold.plan import KernelStep, Plan
 from tenfold.reference import Callbacks
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
+    from tenfold.graph import Source
 
 _programs: weakref.WeakSet[WebGPUProgram] = weakref.WeakSet()
 
@@ -96,6 +97,14 @@ class WebGPUProgram(Program):
                 how = found.code.text.shader.schedule
             lines.append(f"  kernel {call.kernel.digest[:8]}: {how}")
         return lines
+
+    def fallbacks(self) -> Iterator[tuple[str, str, Source | None]]:
+        yield from super().fallbacks()
+        for plan in self.plan.every:
+            for step in plan.steps:
+                if isinstance(step, KernelStep) and (found := self.code[plan.call(step)]).beyond:
+                    node = plan.graph.nodes[step.nodes[0]]
+                    yield node.op, found.beyond, node.source
 
     # Running.
 
