@@ -193,6 +193,21 @@ def test_the_cpu_does_what_no_schedule_is_for(monkeypatch: pytest.MonkeyPatch) -
     assert [why for _, why, _ in program.fallbacks()] == ["more rounds than an invocation has"]
 
 
+def test_a_plan_that_is_quicker_on_the_cpu_says_so() -> None:
+    large = np.zeros((2000, 2000), np.float32)
+
+    def said(function: Callable[..., Any], *arrays: Any) -> str:
+        return tn.jit(function, backend="webgpu").plan(*arrays).explain()
+
+    few = "likely quicker on the CPU"
+    assert few in said(lambda x: np.tanh(x) + 1, X)
+    assert few not in said(lambda x: np.tanh(x) + 1, large)
+    assert few in said(lambda x: tn.fori_loop(0, 3, lambda i, c: np.sin(c), x), X)
+    assert few not in said(lambda x: tn.fori_loop(0, 3000, lambda i, c: np.sin(c), x), X)
+    assert few not in said(lambda x: tn.while_loop(lambda c: c.sum() < 9, np.exp, x), X)
+    assert few in said(lambda x: x @ x.T, X)
+
+
 def test_the_host_does_what_shaders_do_not() -> None:
     program = agrees(lambda x: np.linalg.cholesky(x @ x.T) + x, X[:8])
     assert {step.op for step in program.plan.host_steps} == {"cholesky"}

@@ -12,6 +12,7 @@ import numpy as np
 from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, PlanMemory, Program
 from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.run.beside_cpu import quicker_on_cpu
 from tenfold.backends.webgpu.run.binding import BoundCall, Captures, bind_call
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
 from tenfold.backends.webgpu.run.kernels import Code, FoundKernel, Kernels
@@ -90,7 +91,7 @@ class WebGPUProgram(Program):
         return code.text.facts.admit(code.text.shifted.call(other, {}).sizes)
 
     def remarks(self) -> list[str]:
-        lines = [f"for {self.target}"]
+        lines = [f"for {self.target}", *filter(None, [quicker_on_cpu(self.plan)])]
         for call, found in self.code.items():
             how = f"by the CPU: {found.beyond}"
             if found.code is not None:
