@@ -136,6 +136,7 @@ class Backend:
     absent: Callable[[], Mapping[str, str]] = dict  # what tn.backends() says then
     kind: str = ""  # its name in files and keys, where that is another: without the device
     variant: Callable[[str, str], Backend] | None = None  # device, maths
+    maths: tuple[str, ...] = ("exact",)  # the ways in which it may compute functions
     put: Callable[[Any], Any] | None = None  # brings an array to its memory, if that is its own
     check_place: Callable[[Any], None] = _nothing  # raises for an argument on another device
     compiler_missing: Callable[[], str | None] = _nothing  # why nothing can be compiled here

@@ -66,13 +66,15 @@ def backend_record(name: str) -> Backend:
     record = backend_record(base)
     if record.variant is not None:
         return record.variant(device, maths)
-    others = ", ".join(n for n in backend_names() if backend_record(n).variant is not None)
+    records = [backend_record(n) for n in backend_names()]
     if device:
+        others = ", ".join(r.name for r in records if r.variant is not None)
         raise Unsupported(
             f"the backend {base!r} has no {device!r}: it is this machine's",
             fix="leave it out; f.plan(...).save(path, targets=...) makes code for others, and "
             f"devices and targets are there with: {others}",
         )
+    others = ", ".join(r.name for r in records if maths in r.maths) or "none has"
     raise Unsupported(
         f"the backend {base!r} has no maths={maths!r}: there is one way to compute",
         fix=f"leave maths out, or give a backend that has it: {others}",

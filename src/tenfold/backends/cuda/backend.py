@@ -185,6 +185,7 @@ class Place:
             absent=self._absent,
             compiler_missing=_compiler_missing,
             variant=_variant,
+            maths=(EXACT, FAST),
             put=self._put,
             release=_release,
             check_place=self._check_place,
