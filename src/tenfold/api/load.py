@@ -118,7 +118,9 @@ class Loaded(Callee):
             there = [n for n, leaf in enumerate(leaves) if off_host(leaf)]
             if there:
                 taken = [leaves[n] for n in there]
-                give = taken_in(taken, program.backend.check_place)
+                check, own = program.backend.check_place, self.signature.leaf_names
+                named = not kwargs and len(own) == len(leaves)
+                give = taken_in(taken, check, (lambda: [own[n] for n in there]) if named else None)
                 for n, array in zip(there, taken, strict=True):
                     leaves[n] = array
                 args, kwargs = structure.unflatten(leaves)

@@ -113,7 +113,7 @@ class SpecialisedFunction(Callee):
         call = self._binder.bind(args, kwargs)
         given = list(call.leaves)
         record = self._device
-        give = taken_in(call.leaves, record.check_place if record else None)
+        give = taken_in(call.leaves, record.check_place if record else None, call.leaf_names)
         if self._options.keep and record is not None:
             give = record.put
         # What is written to: the caller's lazy arrays, and the memory of all others.

@@ -138,7 +138,7 @@ class Backend:
     variant: Callable[[str, str], Backend] | None = None  # device, maths
     maths: tuple[str, ...] = ("exact",)  # the ways in which it may compute functions
     put: Callable[[Any], Any] | None = None  # brings an array to its memory, if that is its own
-    check_place: Callable[[Any], None] = _nothing  # raises for an argument on another device
+    check_place: Callable[[Any, str], None] = _nothing  # raises where it lies on another device
     compiler_missing: Callable[[], str | None] = _nothing  # why nothing can be compiled here
     unkept: Callable[[], str | None] = _nothing  # why code can't be loaded from the disk here
     prepare: Callable[[], object] = _nothing  # what a process does once, before its first plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,15 @@ Give = Callable[[Any], Any]
 _OURS = (np.ndarray, np.generic, Array, bool, int, float, complex)
 
 
-def taken_in(leaves: list[Any], check: Callable[[Any], None] | None = None) -> Give | None:
+def taken_in(
+    leaves: list[Any],
+    check: Callable[[Any, str], None] | None = None,
+    names: Callable[[], Sequence[str]] | None = None,
+) -> Give | None:
     """Bring the arguments of a call to NumPy arrays and numbers, in place, and say how results
     are given back: as lazy arrays where one was given, as arrays of another library where one
-    of its was; None: as NumPy gives them. `check` raises for an array that lies where it can't be
-    taken from."""
+    of its was; None: as NumPy gives them. `check` raises for an array, by its name, that lies
+    where it can't be taken from."""
     give: Give | None = None
     lazy = []
     for i, leaf in enumerate(leaves):
@@ -35,7 +39,7 @@ def taken_in(leaves: list[Any], check: Callable[[Any], None] | None = None) -> G
                 give = give or fresh
         elif not isinstance(leaf, _OURS) and hasattr(leaf, "__dlpack__"):
             if check is not None:
-                check(leaf)
+                check(leaf, names()[i] if names is not None else "an argument")
             leaves[i] = from_library(leaf)
             if give is None or give is fresh:
                 give = _giver(leaf)

@@ -17,30 +17,34 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tenfold.backends.array import (
+    AN_ARGUMENT,
+    HOST,
+    ArrayOnDevice,
+    HostArray,
+    elsewhere,
+    host_array,
+)
 from tenfold.backends.cuda.blocks import blocks_of
 from tenfold.backends.cuda.dlpack import CUDA, MANAGED, make_capsule, read_capsule
 from tenfold.backends.cuda.faults import array_too_large
 from tenfold.errors import (
     DeviceMemoryProblem,
     DeviceProblem,
-    PickleProblem,
     TenfoldError,
     TypeMismatch,
 )
 from tenfold.frozen import frozen
-from tenfold.types import BFLOAT16, DType, TensorType, as_dtype, base_array
+from tenfold.types import BFLOAT16, DType, TensorType, as_dtype
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
 
-HostArray = np.ndarray[Any, Any]
 ALIGNED = 16  # bytes: what kernels' buffers begin at multiples of
-_HOST = 1  # DLPack's number of the host's memory
 
 
-class DeviceArray:
-    """A packed array in a GPU's memory. NumPy's functions take it by a copy to the host, other
-    libraries on the device as it is."""
+class DeviceArray(ArrayOnDevice):
+    """A packed array in a GPU's memory. Other libraries take it on the device as it is."""
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType) -> None:
         """Memory for an array; whatever is in it."""
@@ -69,60 +73,15 @@ class DeviceArray:
             raise array_too_large(self.nbytes, f"an array {self.type!r}") from None
 
     @property
-    def type(self) -> TensorType:
-        return TensorType(self.dtype, self.shape)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return self.nbytes // self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.type.nbytes
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeMismatch("len() of an array without axes", fix="look at its size")
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        return f"DeviceArray({self.type!r} on cuda:{self.device.number})"
-
-    # To the host.
+    def place(self) -> str:
+        return f"cuda:{self.device.number}"
 
     def numpy(self) -> HostArray:
-        """A copy on the host."""
         made: HostArray = np.empty(self.shape, self.dtype)
         stream = stream_of(self.device)
         self.device.download(made, self.address, stream)
         self.device.wait(stream)
         return made
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
-        if copy is False:
-            raise ValueError("an array on a GPU is copied when NumPy takes it")
-        made = self.numpy()
-        return made if dtype is None else made.astype(dtype, copy=False)
-
-    def item(self) -> Any:
-        """The one element, as a Python number."""
-        return self.numpy().item()
-
-    def tolist(self) -> Any:
-        return self.numpy().tolist()
-
-    def __float__(self) -> float:
-        return float(self.numpy())
-
-    def __int__(self) -> int:
-        return int(self.numpy())
-
-    def __bool__(self) -> bool:
-        return bool(self.numpy())
 
     # To other libraries.
 
@@ -151,7 +110,7 @@ class DeviceArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        if dl_device is not None and dl_device[0] == _HOST:
+        if dl_device is not None and dl_device[0] == HOST:
             if copy is False:
                 raise BufferError("an array on a GPU is copied when it is taken to the host")
             return self.numpy().__dlpack__(max_version=max_version)
@@ -176,41 +135,11 @@ class DeviceArray:
     # On the device.
 
     def copy(self) -> DeviceArray:
-        """Another array with the same elements."""
         return copied(DeviceInput(self.address, self.shape, self.dtype, self), self.device)
 
-    def __copy__(self) -> DeviceArray:
-        return self.copy()
-
-    def __deepcopy__(self, memo: Any) -> DeviceArray:
-        return self.copy()
-
-    def __reduce__(self) -> Any:
-        raise PickleProblem(
-            "an array on a GPU can't be pickled", fix="pickle a copy on the host: x.numpy()"
-        )
-
     def _given_back(self, made: Any) -> DeviceArray:
-        """A result of a call that was given this array."""
         return put(made, self.device)
 
-
-def _operator(name: str) -> Any:
-    def operate(self: DeviceArray, other: Any) -> Any:
-        if isinstance(other, (np.ndarray, np.generic)):
-            return NotImplemented  # NumPy takes a copy
-        raise TypeMismatch(
-            f"an array on a GPU has no {name}: it is computed with by jitted functions",
-            fix="pass it to one as an argument; or take a copy to the host, x.numpy()",
-        )
-
-    return operate
-
-
-for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or",
-              "xor", "lshift", "rshift"):  # fmt: skip
-    for _way in (f"__{_name}__", f"__r{_name}__"):
-        setattr(DeviceArray, _way, _operator(_way))
 
 _streams: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -248,9 +177,7 @@ def put(given: Any, device: Device) -> DeviceArray:
         found = device_input(given, device)
         assert found is not None
         return copied(found, device)
-    host = np.ascontiguousarray(np.asarray(base_array(given)))
-    host = host.reshape(np.shape(given)) if host.ndim != np.ndim(given) else host
-    host = host.astype(as_dtype(host.dtype), copy=False)
+    host = host_array(given)
     made = DeviceArray(device, host.shape, host.dtype)
     stream = stream_of(device)
     device.upload(made.address, host, stream)
@@ -279,10 +206,12 @@ def on_gpu(given: Any) -> bool:
     return hasattr(given, "__cuda_array_interface__")
 
 
-def check_place(given: Any, device: Device) -> None:
-    """Raise where an array lies on another GPU."""
+def check_place(given: Any, device: Device, name: str = AN_ARGUMENT) -> None:
+    """Raise where an array lies on another GPU, or in the memory of another backend's device."""
     if isinstance(given, DeviceArray):
         number = given.device.number
+    elif isinstance(given, ArrayOnDevice):
+        raise elsewhere(name, given.place, f"cuda:{device.number}")
     elif not on_gpu(given):
         return
     elif hasattr(given, "__dlpack_device__"):
@@ -292,7 +221,7 @@ def check_place(given: Any, device: Device) -> None:
     else:
         number = device.home(given.__cuda_array_interface__["data"][0])
     if number != device.number:
-        raise _elsewhere(number, device)
+        raise _elsewhere(number, device, name)
 
 
 def as_device_input(given: Any, type: TensorType, device: Device) -> DeviceInput | None:
@@ -417,9 +346,5 @@ def _giver(given: Any) -> Callable[[DeviceArray], Any] | None:
     return make if callable(make) else None
 
 
-def _elsewhere(number: int, device: Device) -> DeviceProblem:
-    return DeviceProblem(
-        f"an argument lies on cuda:{number}, and the program runs on cuda:{device.number}",
-        fix=f"bring it there, tn.device_put(x, 'cuda:{device.number}'), or jit the function for "
-        f"backend='cuda:{number}'",
-    )
+def _elsewhere(number: int, device: Device, name: str = AN_ARGUMENT) -> DeviceProblem:
+    return elsewhere(name, f"cuda:{number}", f"cuda:{device.number}")

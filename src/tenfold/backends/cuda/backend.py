@@ -128,10 +128,10 @@ class Place:
 
         return put(given, self.device())
 
-    def _check_place(self, given: Any) -> None:
+    def _check_place(self, given: Any, name: str) -> None:
         from tenfold.backends.cuda.array import check_place
 
-        check_place(given, self.device())
+        check_place(given, self.device(), name)
 
     def _missing(self) -> str | None:
         """Why the GPU can't be used."""
@@ -237,7 +237,7 @@ def _offline(target: CudaTarget) -> Backend:
             **_found(),
         },
         put=None,
-        check_place=lambda given: None,
+        check_place=lambda given, name: None,
         missing=_compiler_missing,
         remedy=lambda: "install llvmlite",
         unkept=lambda: "a plan for a GPU elsewhere is kept where it is saved",
