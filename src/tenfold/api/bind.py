@@ -54,6 +54,11 @@ def _check(program: Program | Reference, signature: Signature) -> None:
             f"bind: the backend {name!r} has no memory of its own",
             fix="call the plan: it looks at its arguments in a fraction of a microsecond",
         )
+    if not program.binds:
+        raise Unsupported(
+            f"bind: the backend {program.backend.name!r} replays no plans",
+            fix="call the plan: arrays on its device are taken where they lie, and results stay",
+        )
     if program.refuted is not None or (program.unjudged and program.certificate is None):
         what = "never checked" if program.refuted is None else "refuted"
         raise PlanError(

@@ -154,6 +154,7 @@ class Program(ABC):
     seconds = 0.0  # that it took to make
     retired = False  # whether it is to be held no more
     wiring: str | None = None  # its plan without sizes, where its first check asked for that
+    binds = False  # whether it can be replayed on arrays that stay where they are
     known = False  # whether all its kernels had been judged before its first check
     compiled = True  # whether any of its code was compiled for it
     unkept: Callable[[Program], None] | None = None  # what writes it to disk, if that can wait

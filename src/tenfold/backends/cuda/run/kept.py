@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input, on_gpu
-from tenfold.backends.program import Array, NoMatch
+from tenfold.backends.device_program import Captures
+from tenfold.backends.program import NoMatch
 from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.frames import hide
-from tenfold.frozen import frozen
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
     from tenfold.backends.cuda.run.program import CudaProgram
-
-
-@frozen(eq=False)
-class Captures:
-    """Arrays that stand for the last parameters, and never change."""
-
-    arrays: tuple[Array, ...]
 
 
 def run_kept(

@@ -14,18 +14,17 @@ from tenfold.backends.cuda.array import DeviceInput, device_input
 from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.faults import program_too_large
-from tenfold.backends.cuda.run.binding import BoundCall, bind_call
 from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
-from tenfold.backends.cuda.run.kept import Captures, DeviceDispatch
+from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.target import CudaTarget, target_remark
-from tenfold.backends.guard import Guard
-from tenfold.backends.program import Array, Dispatch, PlanMemory, Program
+from tenfold.backends.device_program import Captures, DeviceProgram, Give
+from tenfold.backends.program import Array, Dispatch, PlanMemory
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
@@ -90,10 +89,11 @@ def release_rooms() -> int:
     return freed
 
 
-class CudaProgram(Program):
+class CudaProgram(DeviceProgram):
     """A plan and its kernels on one device."""
 
     target: CudaTarget
+    binds = True
 
     def __init__(
         self,
@@ -254,8 +254,6 @@ class CudaProgram(Program):
         callbacks: Callbacks | None = None,
         captures: Captures | None = None,
     ) -> list[Array]:
-        """The outputs for packed arrays of the very types; what is captured stands for the last
-        parameters."""
         running, room = self.running, self._enter()
         before, running.callbacks = running.callbacks, callbacks or self.callbacks
         try:
@@ -347,25 +345,14 @@ class CudaProgram(Program):
             room.fault.value = 0
             raise
 
-    def make_bound(
-        self,
-        slow: Callable[..., Any],
-        captures: Sequence[Array],
-        guards: Sequence[Guard],
-        updates: Sequence[int],
-        answer: int | None,
-    ) -> BoundCall:
-        return bind_call(self, slow, captures, guards, updates, answer)
+    def answer_kept(self, args: Sequence[Any], captures: Captures | None = None) -> list[Any]:
+        return run_kept(self, args, captures)
 
-    def make_keeping(
-        self,
-        slow: Callable[..., Any],
-        captures: Sequence[Array],
-        guards: Sequence[Guard],
-        updates: Sequence[int],
-        answer: int | None,
-    ) -> BoundCall:
-        return bind_call(self, slow, captures, guards, updates, answer, keep=True)
+    def holds(self, given: Any) -> bool:
+        return given.__class__ is DeviceInput
+
+    def giver(self, args: Sequence[Any], keep: bool) -> Give | None:
+        return giver(args, keep)
 
     def memory_of(self, array: Any) -> DeviceInput | None:
         return device_input(array, self.device, copies=False)
