@@ -9,12 +9,12 @@ from tenfold.trace.containers import flatten
 
 
 def device_put(x: Any, device: str) -> Any:
-    """An array on a device, "cuda" or "cuda:1", or a container of arrays with each of them there.
-    One that lies there is given as it is.
+    """An array on a device, "cuda", "cuda:1" or "webgpu", or a container of arrays with each of
+    them there. One that lies there is given as it is.
 
     What it gives has `shape`, `dtype` and `numpy()`; NumPy's functions take it by a copy to the
-    host, jitted functions of that backend as it is, and CuPy, torch and JAX by their protocols on
-    the device.
+    host, jitted functions of that backend as it is, and from CUDA's GPUs CuPy, torch and JAX by
+    their protocols on the device.
 
     >>> import numpy as np, tenfold as tn
     >>> tn.device_put(np.ones(3), "cpu")

@@ -16,8 +16,10 @@ from tenfold.types import DTYPES, SHORT
 class PythonDispatch:
     """A callable over programs that are bound with `decline` as their own slow path."""
 
-    def __init__(self, slow: Callable[..., Any]) -> None:
+    def __init__(self, slow: Callable[..., Any], own: type[Any] = np.ndarray) -> None:
+        """`own` are arrays in a device's memory."""
         self.slow = slow
+        self._typed = (np.generic, own)
         self._plans: dict[Any, list[BoundProgram]] = {}
 
     def __len__(self) -> int:
@@ -39,9 +41,9 @@ class PythonDispatch:
         self._plans.clear()
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        array, scalar = np.ndarray, np.generic
+        array, typed = np.ndarray, self._typed
         kinds = tuple(
-            (a.dtype.type, a.shape) if (t := type(a)) is array or issubclass(t, scalar) else t
+            (a.dtype.type, a.shape) if (t := type(a)) is array or issubclass(t, typed) else t
             for a in args
         )
         for plan in self._plans.get(kinds, ()) if not names else ():

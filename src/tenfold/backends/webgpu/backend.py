@@ -14,6 +14,7 @@ from tenfold.backends.backend import Backend
 from tenfold.errors import TenfoldError, Unsupported
 
 if TYPE_CHECKING:
+    from tenfold.backends.webgpu.array import DeviceArray
     from tenfold.backends.webgpu.code import WebGPUCode
     from tenfold.backends.webgpu.probe import Opened
     from tenfold.backends.webgpu.run.kernels import Kernels
@@ -106,6 +107,16 @@ class Place:
 
         return read_code(raw, self)
 
+    def _put(self, given: Any) -> DeviceArray:
+        from tenfold.backends.webgpu.array import put
+
+        return put(given, self.opened().device)
+
+    def _check_place(self, given: Any, name: str) -> None:
+        from tenfold.backends.webgpu.array import check_place
+
+        check_place(given, self.opened().device, name)
+
     def _named(self, name: str) -> WebGPUTarget:
         here = self.target()
         if name != here.name:
@@ -164,6 +175,8 @@ class Place:
             remedy=self._remedy,
             absent=lambda: {"remedy": self._remedy() or ""},
             variant=_variant,
+            put=self._put,
+            check_place=self._check_place,
             release=_release,
         )
 

@@ -55,7 +55,7 @@ class Opened:
 @cache
 def opened(number: int = 0) -> Opened:
     """An adapter by its number, open: the same one each time."""
-    device = Device(adapter_of(number))
+    device = Device(adapter_of(number), number)
     return Opened(device, target_of(device))
 
 

@@ -57,7 +57,9 @@ class Device:
 
     lost: str | None = None
 
-    def __init__(self, adapter: Adapter) -> None:
+    def __init__(self, adapter: Adapter, number: int = 0) -> None:
+        """An adapter, opened, and its number."""
+        self.number = number
         wgpu = self.wgpu = adapter.wgpu
         self.adapter, self._process = adapter, os.getpid()
         self._told = threading.local()

@@ -49,7 +49,7 @@ class Execution:
         self.room, self.device, self.callbacks = room, room.device, callbacks
         self.careful, self._mover = careful, mover
         self._commands: Commands | None = None
-        self._sent: list[int] = []  # submissions that may be under way
+        self._sent = room.sent
 
     @property
     def commands(self) -> Commands:

@@ -116,6 +116,7 @@ class Room:
         self.zero = device.range(16, s.UNIFORM | s.COPY_TARGET)
         self.words = Words(device, max(target.alignment, 16))
         self.staging = Staging(device)
+        self.sent: list[int] = []  # submissions that may be under way
         self._more: dict[object, Range] = {}
         every = (*self.inputs, *self.outputs, self.arena, self.scratch)
         self.nbytes = sum(one.buffer.size for one in every)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.guard import Guard
-from tenfold.backends.program import Array, PlanMemory, Program
+from tenfold.backends.device_program import Captures, DeviceProgram, Give
+from tenfold.backends.program import Array, Dispatch, PlanMemory
+from tenfold.backends.python_dispatch import PythonDispatch
+from tenfold.backends.webgpu.array import DeviceArray
 from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.beside_cpu import quicker_on_cpu
-from tenfold.backends.webgpu.run.binding import BoundCall, Captures, bind_call
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
+from tenfold.backends.webgpu.run.kept import itself, run_kept
 from tenfold.backends.webgpu.run.kernels import Code, FoundKernel, Kernels
 from tenfold.backends.webgpu.run.memory import Frame, Room, uploaded
 from tenfold.backends.webgpu.run.record import Item, Recorder
@@ -43,7 +45,7 @@ def release_rooms() -> int:
     return freed
 
 
-class WebGPUProgram(Program):
+class WebGPUProgram(DeviceProgram):
     """A plan and its kernels on one device."""
 
     target: WebGPUTarget
@@ -70,10 +72,9 @@ class WebGPUProgram(Program):
         self.arena_bytes = plan.arena_bytes
         self.constants = uploaded(self.device, plan)
         self.rooms: list[Room] = []
+        self.checks = any(k.checks for k in plan.kernels)
         # What calls Python must not be done twice, as a fault that shows in the end would have it.
-        self._careful = any(k.checks for k in plan.kernels) and any(
-            TABLE[step.op].effect for step in plan.host_steps
-        )
+        self.careful = self.checks and any(TABLE[s.op].effect for s in plan.host_steps)
         _programs.add(self)
 
     @property
@@ -138,11 +139,16 @@ class WebGPUProgram(Program):
         numbers: Sequence[int] | None = None,
         code: Code | None = None,
         constants: dict[int, list[Range]] | None = None,
+        inputs: Sequence[Range] | None = None,
+        outputs: Sequence[Range] | None = None,
     ) -> list[Item]:
-        """What a plan, or some of its steps, does in a room."""
+        """What a plan, or some of its steps, does in a room; inputs and outputs may lie
+        elsewhere."""
         recorder = Recorder(room, self.kernels, self.code if code is None else code)
         memory = self.constants if constants is None else constants
-        return recorder.steps(Frame(plan, room.inputs, room.outputs, arena, memory), numbers)
+        given = room.inputs if inputs is None else inputs
+        made = room.outputs if outputs is None else outputs
+        return recorder.steps(Frame(plan, given, made, arena, memory), numbers)
 
     def execution(self, room: Room, careful: bool) -> Execution:
         return Execution(
@@ -162,19 +168,14 @@ class WebGPUProgram(Program):
         callbacks: Callbacks | None = None,
         captures: Captures | None = None,
     ) -> list[Array]:
-        """The outputs for packed arrays of the very types; what is captured stands for the last
-        parameters."""
         with self.running.using(callbacks or self.callbacks):
             room = self.enter()  # after an error it is left to whatever is still under way
-            if room.captured is not captures or captures is None:
-                room.captured = None
-                self._fill(room, len(given), captures.arrays if captures is not None else ())
-                room.captured = captures
+            self.capture(room, captures)
             try:
-                made = self._answered(room, given, self._careful)
+                made = self._answered(room, given, self.careful)
             except Faulted:
-                if captures is not None:  # the plan may have written over what it was given
-                    self._fill(room, len(given), captures.arrays)
+                room.captured = None  # the plan may have written over what it was given
+                self.capture(room, captures)
                 made = self._answered(room, given, True)
             self.rooms.append(room)
             return made
@@ -189,15 +190,30 @@ class WebGPUProgram(Program):
         for where, array in zip(room.inputs[first:], arrays, strict=False):
             self.device.write(where, array)
 
-    def make_bound(
-        self,
-        slow: Callable[..., Any],
-        captures: Sequence[Array],
-        guards: Sequence[Guard],
-        updates: Sequence[int],
-        answer: int | None,
-    ) -> BoundCall:
-        return bind_call(self, slow, captures, guards, updates, answer)
+    def capture(self, room: Room, captures: Captures | None) -> None:
+        """Have captured arrays lie on the device; they are sent once for each room. A call that
+        brings all parameters itself writes over them."""
+        if room.captured is captures:
+            return
+        room.captured = None
+        if captures is not None:
+            self._fill(room, len(self.parameters) - len(captures.arrays), captures.arrays)
+        room.captured = captures
+
+    # Arrays that stay.
+
+    def answer_kept(self, args: Sequence[Any], captures: Captures | None = None) -> list[Any]:
+        return run_kept(self, args, captures)
+
+    def holds(self, given: Any) -> bool:
+        return given.__class__ is DeviceArray and given.device is self.device
+
+    def giver(self, args: Sequence[Any], keep: bool) -> Give | None:
+        return itself if keep or any(map(self.holds, args)) else None
+
+    def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
+        made = PythonDispatch(slow, DeviceArray)
+        return made, made
 
     # Checks.
 
@@ -254,7 +270,7 @@ class WebGPUStepper:
             if array.flags.writeable and array.nbytes
         ]
         try:
-            found = self._found(room, items, wanted, program._careful)
+            found = self._found(room, items, wanted, program.careful)
         except Faulted:
             fill()
             found = self._found(room, items, wanted, True)
