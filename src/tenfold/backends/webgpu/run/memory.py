@@ -96,6 +96,7 @@ class Room:
 
     captured: object | None = None  # what lies in its last inputs
     items: Any = None  # what was recorded of the plan
+    known: dict[Any, Any]  # shaders of steps with their dispatches, whatever memory they are given
 
     def __init__(
         self,
@@ -116,6 +117,7 @@ class Room:
         self.zero = device.range(16, s.UNIFORM | s.COPY_TARGET)
         self.words = Words(device, max(target.alignment, 16))
         self.staging = Staging(device)
+        self.known = {}
         self.sent: list[int] = []  # submissions that may be under way
         self._more: dict[object, Range] = {}
         every = (*self.inputs, *self.outputs, self.arena, self.scratch)

@@ -109,7 +109,7 @@ class Recorder:
             case BranchStep():
                 return [self._branch(frame, step)]
             case RoutineStep():
-                return self._routine(frame, step)
+                return self._routine(frame, number, step)
             case HostStep():
                 return [OnHost(frame, number)]
 
@@ -127,12 +127,15 @@ class Recorder:
         if code is None:
             return [Beyond(OnCPU(frame, number))]
         ranges, starts = self._ranges(frame, step, call)
-        own = code.text.shifted.call(call, starts)
-        if not code.text.facts.hold(own.sizes):
-            code = self.kernels.code(call, found.odd, tuple(starts.items()))
+        key = id(frame.plan), number, *starts.items()
+        if key not in self.room.known:
             own = code.text.shifted.call(call, starts)
-        bound = code.text.shader.bound(code.text.facts, own.sizes, step.params)
-        dispatches = self._dispatches(code.compiled, bound, ranges)
+            if not code.text.facts.hold(own.sizes):
+                code = self.kernels.code(call, found.odd, tuple(starts.items()))
+                own = code.text.shifted.call(call, starts)
+            bound = code.text.shader.bound(code.text.facts, own.sizes, step.params)
+            self.room.known[key] = code.compiled, bound
+        dispatches = self._dispatches(*self.room.known[key], ranges)
         if not dispatches:
             return []
         checks = frame.plan.own[step.kernel].checks
@@ -156,20 +159,22 @@ class Recorder:
         lead = one.offset % self.kernels.target.alignment
         return one.part(-lead, lead + nbytes), lead
 
-    def _routine(self, frame: Frame, step: RoutineStep) -> list[Item]:
+    def _routine(self, frame: Frame, number: int, step: RoutineStep) -> list[Item]:
         plan = frame.plan
-        node = plan.graph.nodes[step.node]
-        types = [plan.graph.types[v] for v in node.inputs]
-        found = routine_of(step.name, types, dict(node.attributes), self.kernels.target)
-        assert found is not None
         ranges, starts = [], []
         for slot in (*step.inputs, *step.outputs):
             type = plan.slots[slot].type
             one, lead = self._shown(frame.range(slot), type.nbytes)
             ranges.append(one)
             starts.append(lead // type.dtype.itemsize)
-        code = self.kernels.routine(found.shader)
-        return [Run(self._dispatches(code, found.bound(starts), ranges))]
+        key = id(plan), number, *starts
+        if key not in self.room.known:
+            node = plan.graph.nodes[step.node]
+            types = [plan.graph.types[v] for v in node.inputs]
+            found = routine_of(step.name, types, dict(node.attributes), self.kernels.target)
+            assert found is not None
+            self.room.known[key] = self.kernels.routine(found.shader), found.bound(starts)
+        return [Run(self._dispatches(*self.room.known[key], ranges))]
 
     def _dispatches(
         self, code: Compiled, bound: BoundShader, ranges: Sequence[Range]
