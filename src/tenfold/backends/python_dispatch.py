@@ -16,7 +16,7 @@ from tenfold.types import DTYPES, SHORT
 class PythonDispatch:
     """A callable over programs that are bound with `decline` as their own slow path."""
 
-    def __init__(self, slow: Callable[..., Any], own: type[Any] = np.ndarray) -> None:
+    def __init__(self, slow: Callable[..., Any], own: type[Any] = np.generic) -> None:
         """`own` are arrays in a device's memory."""
         self.slow = slow
         self._typed = (np.generic, own)
