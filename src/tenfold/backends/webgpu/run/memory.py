@@ -96,7 +96,7 @@ class Room:
 
     captured: object | None = None  # what lies in its last inputs
     items: Any = None  # what was recorded of the plan
-    known: dict[Any, Any]  # shaders of steps with their dispatches, whatever memory they are given
+    known: dict[Any, tuple[Any, Any]]  # shaders of steps, and their dispatches in any memory
 
     def __init__(
         self,
