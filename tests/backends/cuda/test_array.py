@@ -17,6 +17,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends import registry
+from tenfold.backends.array import ArrayOnDevice
 from tenfold.backends.cuda import dlpack
 from tenfold.backends.cuda.array import (
     DeviceArray,
@@ -412,6 +413,22 @@ def test_an_argument_on_another_gpu(gpu: Recording) -> None:
             f(elsewhere)
         assert "device_put(x, 'cuda:0')" in str(error.value)
         settled(f, X)
+
+
+def test_an_argument_of_another_backend(gpu: Recording) -> None:
+    class Other(ArrayOnDevice):
+        place = "webgpu:0"
+        shape, dtype = X.shape, X.dtype
+        __dlpack__ = numpy = copy = _given_back = None  # type: ignore[assignment]
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 15, 0
+
+    f, other = tn.jit(lambda x, y: x * y, backend="cuda"), Other()
+    for _ in range(2):
+        with pytest.raises(DeviceProblem, match="y lies on webgpu:0"):
+            f(X, other)
+        settled(f, X, X)
 
 
 def test_an_argument_that_is_updated(gpu: Recording) -> None:

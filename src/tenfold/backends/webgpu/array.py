@@ -41,6 +41,7 @@ class DeviceArray(ArrayOnDevice):
         from tenfold.backends.webgpu.run.program import release_rooms
 
         release_rooms()  # what programs keep while nobody calls them
+        self.device.settle()
         return self.device.range(self.nbytes)
 
     @property

@@ -255,6 +255,10 @@ class Device:
         """Wait until a submission is done, deaf to Ctrl-C."""
         self.wgpu.DevicePoll(self.address, 1, byref(c_uint64(submission)))
 
+    def settle(self) -> None:
+        """Wait until all is done that was submitted: memory that it alone had is free then."""
+        self.wgpu.DevicePoll(self.address, 1, None)
+
     def read(self, staging: Buffer, parts: Sequence[tuple[int, Array]]) -> None:
         """Wait until what was submitted has filled a staging buffer, and fill packed arrays with
         what lies from these places on."""
