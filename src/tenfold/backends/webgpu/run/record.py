@@ -251,7 +251,7 @@ class Recorder:
                 room.more((*place, what, n), size).part(0, size) for n, size in enumerate(sizes)
             ]
 
-        slices, made = parts("slice", whole), parts("stack", stacks)
+        slices, made = parts("slices", whole), parts("stacks", stacks)
         turn = room.more((*place, "turn"), 16)
         counted = bool(whole or stacks)
         before = [
