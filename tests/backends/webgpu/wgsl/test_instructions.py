@@ -104,3 +104,24 @@ def test_nothing_by_nothing(dtype: str) -> None:
     chosen = b.select(b.op("eq", "bool", never, never), never, b.const(dtype, 0))
     b.store(out, i, b.op("div", dtype, chosen, chosen))
     beside(b.finish(), values(8, "bool"), np.full(8, 7, DTYPES[dtype]))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("op", ["sub", "div", "lt", "le", "gt", "ge"])
+def test_what_is_computed_beside_itself(op: str, dtype: str) -> None:
+    """Also where the driver knows that it is nothing, or equal to what was computed otherwise."""
+    result = dtype if op in ("sub", "div") else "bool"
+    b = Builder()
+    x, y = b.buffer("bool", 8), b.buffer(dtype, 100)
+    nothing, twice = b.buffer(result, 8, "write"), b.buffer(result, 100, "write")
+    i, j = b.axis(8), b.axis(100)
+    value, other = b.load(x, i), b.load(y, j)
+    never = b.cast(b.op("and", "bool", b.op("not", "bool", value), value), dtype)
+    same = b.op("abs", dtype, never)
+    b.store(nothing, i, b.op(op, result, same, same))
+    again = b.op("neg", dtype, b.op("neg", dtype, other))
+    b.store(twice, j, b.op(op, result, other, again))
+    thrice, size = b.buffer(result, 100, "write"), b.op("abs", dtype, other)
+    b.store(thrice, j, b.op(op, result, size, b.op("abs", dtype, size)))
+    made = [np.zeros(n, DTYPES[result]) for n in (8, 100, 100)]
+    beside(b.finish(), values(8, "bool"), values(100, dtype), *made)

@@ -47,8 +47,8 @@ def note(
 ) -> None:
     """Remember what drivers could see through."""
     if floating(dtype):
-        passed = op in ("select", "neg", "abs") and any(a in w.computed for a in args)
-        if op in _ARITHMETIC or op == "cast" or passed:
+        passed = op == "select" and any(a in w.computed for a in args)
+        if op in _ARITHMETIC or op in ("cast", "neg", "abs") or passed:  # -(-x) is seen to be x
             w.computed.add(name)
     if op in (*_COMPARED, "ne") and floating(sources[0]):
         w.compared[name] = tuple(args)
@@ -133,14 +133,22 @@ def _float(w: Writer, op: str, dtype: str, args: Sequence[str]) -> str | None:
     kept = [w.kept(dtype, a) for a in args]
     if op == "fma":
         return f"fma({', '.join(kept)})"
-    if len(args) == 2 and args[0] == args[1] and op in ("sub", "div", "lt", "gt", "le", "ge"):
-        kept = [args[0], f"k{dtype[1:]}({args[1]})"]  # not 0 and 1 where it is not finite
+    if op in ("sub", "div", "lt", "gt", "le", "ge") and (
+        args[1] in w.computed or args[0] == args[1]
+    ):
+        kept[1] = _beside(dtype, args[1])  # equal ones are not 0 and 1 where they are not finite
     a, b = kept
     if op == "ne":
         return f"(!({a} == {b}))"  # what naga makes of != is false for NaN
     if op == "div" and dtype == "f32" and w.target.fma:
         return f"div32({a}, {b})"
     return f"({a} {_SIGNS.get(op) or _COMPARED[op]} {b})"
+
+
+def _beside(dtype: str, x: str) -> str:
+    """The same by another barrier than `kept` has: it is not seen to be equal to that."""
+    bits, zero = ("u32", "Z.y") if dtype == "f32" else ("u64", "u64(Z.y)")
+    return f"bitcast<{dtype}>(bitcast<{bits}>({x}) + {zero})"
 
 
 def is_nan(dtype: str, x: str, negated: bool = False) -> str:
