@@ -12,6 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.webgpu.backend import BACKEND
+from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.probe import opened
 from tenfold.backends.webgpu.run import execute
 from tenfold.backends.webgpu.run import kernels as run_kernels
@@ -172,6 +173,33 @@ def test_the_cpu_does_what_reaches_more_than_is_shown() -> None:
     assert {"broadcast_to", "concatenate"} & {op for op, _, _ in left}
     with pytest.raises(IndexError, match="77"):
         program([X, np.array([77, 0])])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("rows", "width"), [(40, 300), (3, 2500), (7, 1)])
+def test_rounds_have_parts_of_what_is_not_shown_as_a_whole(
+    rows: int, width: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, own = opened(), Device.bind_group
+
+    def bind_group(self: Device, kinds: Any, ranges: Any) -> Any:
+        assert all(one.size <= 8192 for one in ranges)
+        return own(self, kinds, ranges)
+
+    monkeypatch.setattr(Device, "bind_group", bind_group)
+    target = replace(found.target, storage_bytes=8192)
+    x = np.random.default_rng(1).standard_normal((rows, width)).astype(np.float32)
+
+    def f(x: Any) -> Any:
+        return tn.scan(lambda c, row: (c + row[:2].sum(), row * c), np.float32(1), x,
+                       reverse=reverse)  # fmt: skip
+
+    graph = tn.trace(f, x)
+    kernels = Kernels(found.device, target, False)
+    program = WebGPUProgram(BACKEND.plan(graph, target=target), kernels, BACKEND)
+    verdict = check(program, graph, [x], limit=None, every=True).verdict
+    assert isinstance(verdict, Certificate), str(verdict)
+    assert len(program.plan.plans) == 1
 
 
 def test_the_cpu_does_what_no_schedule_is_for(monkeypatch: pytest.MonkeyPatch) -> None:

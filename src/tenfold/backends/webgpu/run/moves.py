@@ -3,13 +3,14 @@
 Any number of bytes is moved from anywhere to anywhere: each invocation has whole words of what is
 written, and leaves what stands beside the range in the first and the last one. A round's part of a
 longer array is found by the number of the round, which lies on the device, so that all rounds are
-sent in the same way.
+sent in the same way. Of an array that is not shown as a whole each part that is has a dispatch,
+which does nothing in the rounds of others.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.commands import Groups
@@ -24,7 +25,8 @@ _MOST = 1 << 14  # workgroups of one dispatch
 _WIDE = 16  # bytes that an invocation moves at once where all begin at multiples of that
 _KINDS = (s.STORAGE_BINDING, s.STORAGE_BINDING, s.READ_ONLY_BINDING, s.STORAGE_BINDING)
 _TEXT = """
-struct Words { from_byte: u32, to_byte: u32, count: u32, from_step: u32, to_step: u32 }
+struct Words { from_byte: u32, to_byte: u32, count: u32, from_step: u32, to_step: u32,
+               first: u32, rounds: u32 }
 @group(0) @binding(0) var<storage, read_write> from_words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> to_words: array<u32>;
 @group(0) @binding(0) var<storage, read_write> from_wide: array<vec4<u32>>;
@@ -37,8 +39,10 @@ fn byte(at: u32) -> u32 { return (from_words[at >> 2u] >> (8u * (at & 3u))) & 25
 @compute @workgroup_size(256)
 fn move_bytes(@builtin(global_invocation_id) me: vec3<u32>,
               @builtin(num_workgroups) groups: vec3<u32>) {
-    let source = words.from_byte + turn[0] * words.from_step;
-    let goal = words.to_byte + turn[0] * words.to_step;
+    let round = turn[0] - words.first;
+    if (round >= words.rounds) { return; }
+    let source = words.from_byte + round * words.from_step;
+    let goal = words.to_byte + round * words.to_step;
     let lead = goal & 3u;
     let many = (lead + words.count + 3u) >> 2u;
     for (var i = me.x; i < many; i += groups.x * 256u) {
@@ -67,8 +71,10 @@ fn move_bytes(@builtin(global_invocation_id) me: vec3<u32>,
 @compute @workgroup_size(256)
 fn move_wide(@builtin(global_invocation_id) me: vec3<u32>,
              @builtin(num_workgroups) groups: vec3<u32>) {
-    let source = (words.from_byte + turn[0] * words.from_step) >> 4u;
-    let goal = (words.to_byte + turn[0] * words.to_step) >> 4u;
+    let round = turn[0] - words.first;
+    if (round >= words.rounds) { return; }
+    let source = (words.from_byte + round * words.from_step) >> 4u;
+    let goal = (words.to_byte + round * words.to_step) >> 4u;
     let many = words.count >> 4u;
     for (var i = me.x; i < many; i += groups.x * 256u) {
         to_wide[goal + i] = from_wide[source + i];
@@ -117,11 +123,32 @@ class Mover:
 
     def slice(self, room: Room, whole: Range, part: Range, nbytes: int, turn: Range) -> list[Bound]:
         """A round's part of an array to a place of its own."""
-        return [self._moved(room, whole, part, nbytes, turn, (nbytes, 0))] if nbytes else []
+        made = []
+        for one, piece, first, rounds in self._windows(whole, part, nbytes):
+            steps = nbytes, 0
+            made.append(self._moved(room, one, piece, piece.size, turn, steps, first, rounds))
+        return made
 
     def stack(self, room: Room, part: Range, whole: Range, nbytes: int, turn: Range) -> list[Bound]:
         """What a round has made to its part of an array."""
-        return [self._moved(room, part, whole, nbytes, turn, (0, nbytes))] if nbytes else []
+        made = []
+        for one, piece, first, rounds in self._windows(whole, part, nbytes):
+            steps = 0, nbytes
+            made.append(self._moved(room, piece, one, piece.size, turn, steps, first, rounds))
+        return made
+
+    def _windows(
+        self, whole: Range, part: Range, nbytes: int
+    ) -> Iterator[tuple[Range, Range, int, int]]:
+        """What is shown at once of an array with so many bytes for a round, the piece of a part
+        that it is for, the first of its rounds and how many there are."""
+        for start in range(0, nbytes, self._most):
+            size = min(self._most, nbytes - start)
+            each, length = (self._most - size) // nbytes + 1, whole.size // nbytes
+            for first in range(0, length, each):
+                rounds = min(each, length - first)
+                shown = whole.part(first * nbytes + start, (rounds - 1) * nbytes + size)
+                yield shown, part.part(start, size), first, rounds
 
     def _moved(
         self,
@@ -131,12 +158,14 @@ class Mover:
         nbytes: int,
         turn: Range,
         steps: tuple[int, int],
+        first: int = 0,
+        rounds: int = 1,
     ) -> Bound:
         (shown, begins), (filled, ends) = (self._shown(one) for one in (source, target))
         wide = not any(n % _WIDE for n in (begins, ends, nbytes, *steps))
         each = _WIDE if wide else 4
         groups = -(-(nbytes + 3) // (each * _WIDTH))
-        words = struct.pack("<5I", begins, ends, nbytes, *steps)
+        words = struct.pack("<7I", begins, ends, nbytes, *steps, first, rounds)
         group = self._device.bind_group(_KINDS, [shown, filled, room.words.of(words), turn])
         return Bound(self._wide if wide else self._bytes, group, (min(groups, _MOST), 1, 1))
 
@@ -149,7 +178,7 @@ class Mover:
         return Bound(self._next, self._counted(room, turn, step), (1, 1, 1))
 
     def _counted(self, room: Room, turn: Range, number: int) -> Handle:
-        words = struct.pack("<5I", number & 0xFFFFFFFF, 0, 0, 0, 0)
+        words = struct.pack("<7I", number & 0xFFFFFFFF, *[0] * 6)
         unused: Sequence[Range] = [room.more(name, 16) for name in ("unused", "unused too")]
         return self._device.bind_group(_KINDS, [*unused, room.words.of(words), turn])
 
