@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +18,7 @@ from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.probe import opened
 from tenfold.backends.webgpu.run import execute
 from tenfold.backends.webgpu.run import kernels as run_kernels
+from tenfold.backends.webgpu.run import program as run_program
 from tenfold.backends.webgpu.run.kernels import Kernels
 from tenfold.backends.webgpu.run.program import WebGPUProgram, release_rooms
 from tenfold.backends.webgpu.run.record import which_round
@@ -338,6 +341,32 @@ def test_memory_is_given_back() -> None:
     program([X])
     assert release_rooms() >= 2 * X.nbytes
     np.testing.assert_array_equal(program([X])[0], X + 1)
+
+
+def test_what_is_kept_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_program, "KEPT", 1 << 20)
+    release_rooms()
+    programs = [
+        BACKEND.compile(tn.trace(lambda x: x + 1, np.zeros(50_000 + n, np.float32)))
+        for n in range(6)
+    ]
+    for n, program in enumerate(programs):
+        np.testing.assert_array_equal(program([np.zeros(50_000 + n, np.float32)])[0], 1)
+        assert run_program.kept_bytes() < 2 << 20  # and what comes back goes through as much
+    assert release_rooms() > 400_000
+    assert run_program.kept_bytes() == 0
+
+
+def test_memory_of_loops_is_given_back_at_once() -> None:
+    program = BACKEND.compile(tn.trace(recurrence(False), X))
+    program([X])
+    room = weakref.ref(program.rooms[0])
+    gc.disable()
+    try:
+        release_rooms()
+        assert room() is None
+    finally:
+        gc.enable()
 
 
 def test_the_host_is_called() -> None:

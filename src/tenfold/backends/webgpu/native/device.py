@@ -237,6 +237,11 @@ class Device:
         """Have callbacks be told what is done by now."""
         self.wgpu.DevicePoll(self.address, 0, None)
 
+    def forget(self) -> None:
+        """Have memory be given back that was let go of; it is nobody's in the child of a fork."""
+        if self._process == os.getpid():
+            self.poll()
+
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Ask again and again until it is done. Ctrl-C ends the waiting, not what is waited for."""
         since, nap = perf_counter(), _NAP

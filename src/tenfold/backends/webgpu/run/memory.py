@@ -120,8 +120,12 @@ class Room:
         self.known = {}
         self.sent: list[int] = []  # submissions that may be under way
         self._more: dict[object, Range] = {}
-        every = (*self.inputs, *self.outputs, self.arena, self.scratch)
-        self.nbytes = sum(one.buffer.size for one in every)
+
+    @property
+    def nbytes(self) -> int:
+        """How much it is, but for what is small."""
+        every = (*self.inputs, *self.outputs, self.arena, self.scratch, *list(self._more.values()))
+        return sum(one.buffer.size for one in every) + self.staging.nbytes
 
     def more(self, what: object, nbytes: int) -> Range:
         """Memory for something that is done one after the other, whoever asks for it."""

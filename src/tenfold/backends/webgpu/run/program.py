@@ -13,7 +13,7 @@ from tenfold.backends.device_program import Captures, DeviceProgram, Give
 from tenfold.backends.program import Array, Dispatch, PlanMemory
 from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.backends.webgpu.array import DeviceArray
-from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.native.device import Device, Range
 from tenfold.backends.webgpu.run.beside_cpu import quicker_on_cpu
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
 from tenfold.backends.webgpu.run.kept import itself, run_kept
@@ -35,14 +35,27 @@ if TYPE_CHECKING:
 _programs: weakref.WeakSet[WebGPUProgram] = weakref.WeakSet()
 
 
+KEPT = 1 << 30  # bytes that programs may keep while nobody calls them, when one asks for more
+
+
 def release_rooms() -> int:
     """Give back the device memory that programs keep while nobody calls them: how many bytes."""
-    freed = 0
+    freed, devices = 0, set[Device]()
     for program in list(_programs):
         with suppress(IndexError):  # whoever calls meanwhile takes one, too
             while True:
-                freed += program.rooms.pop().nbytes
+                room = program.rooms.pop()
+                freed += room.nbytes
+                room.items = None  # that of a loop holds the room
+                devices.add(program.device)
+    for device in devices:
+        device.forget()
     return freed
+
+
+def kept_bytes() -> int:
+    """How much that is."""
+    return sum(room.nbytes for program in list(_programs) for room in list(program.rooms))
 
 
 class WebGPUProgram(DeviceProgram):
@@ -111,8 +124,10 @@ class WebGPUProgram(DeviceProgram):
     # Running.
 
     def new_room(self, inputs: Sequence[int], outputs: Sequence[int], arena: int) -> Room:
-        """A room for so many bytes; what others keep is given back for it."""
+        """A room for so many bytes; what others keep is given back for it, where that is much."""
         given = (self.device, self.target, inputs, outputs, arena, 0)
+        if kept_bytes() + sum((*inputs, *outputs, arena)) > KEPT:
+            release_rooms()
         with suppress(DeviceMemoryProblem):
             return Room(*given)
         release_rooms()
