@@ -143,6 +143,17 @@ def test_parts_do_not_hide_names() -> None:
     )
 
 
+def test_a_function_of_two_names_is_one() -> None:
+    code = (
+        "import tenfold as tn\n"
+        "first = tn.matrix_transpose\n"
+        "assert tn.linalg.matrix_transpose is first\n"
+        "from tenfold.api.namespace import manipulation\n"
+        "assert manipulation.matrix_transpose is first\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_stub_gives_the_same_names() -> None:
     """What type checkers see is what there is."""
     stub = ast.parse(Path(tn.__file__).with_suffix(".pyi").read_text())

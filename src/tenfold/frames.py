@@ -143,6 +143,9 @@ def entries(cls: C) -> C:
     return cls
 
 
+_ENTRY = entry(lambda: None).__code__  # of all entries
+
+
 def published(found: Any) -> Any:
     """What a public name stands for: a function as an entry, in its own module too, where pickle
     looks for it."""
@@ -150,7 +153,7 @@ def published(found: Any) -> Any:
         return found
     function: Callable[..., Any] = found
     home, name = vars(sys.modules[found.__module__]), found.__name__
-    if home.get(name) is not function:
+    if home.get(name) is not function or found.__code__ is _ENTRY:  # one may have several names
         return function
     home[name] = entry(function)
     return home[name]
