@@ -43,8 +43,8 @@ fuzz: .venv/made
 
 # The op table and random programs on the first adapter, against the CPU's bits.
 fuzz-webgpu: .venv/made
-	$(PY) tests/fuzz_webgpu.py table
-	$(PY) tests/fuzz_webgpu.py 5000
+	$(PY) tests/fuzz_device.py webgpu table
+	$(PY) tests/fuzz_device.py webgpu 5000
 
 # Each prints its own table; those of peers that are not installed are left out. What `peers` finds
 # goes to benchmarks/results.

@@ -1,14 +1,15 @@
-"""Random programs, and the op table, on a GPU, against the CPU's bits.
+"""Random programs, and the op table, on a device, against the CPU's bits.
 
-    python tests/fuzz_cuda.py 5000 [first seed [processes]]
-    python tests/fuzz_cuda.py table [processes]
+    python tests/fuzz_device.py cuda|webgpu 5000 [first seed [processes]]
+    python tests/fuzz_device.py cuda|webgpu table [processes]
 
 With `table` each sample of each row is a program of one node, but of those that call what a graph
-does not hold, as hooks. A program's plan is run three times and has to give the CPU backend's bits,
-whatever those of a NaN are. Where it does not, it is judged by the rule of agreement: products of
-matrices are a library's, products of complex numbers are joined in another order, and the bits of a
-NaN can be seen by a program that asks for them. What disagrees is printed with its name, as is what
-fails.
+does not hold, as hooks. A program's plan is run three times and has to give the CPU backend's
+bits, whatever those of a NaN are; for an adapter without fused multiply-add the CPU's code is
+made for the level that has none. Where it does not, it is judged by the rule of agreement:
+products of matrices are a library's, products of complex numbers are joined in another order, and
+the bits of a NaN can be seen by a program that asks for them. What disagrees is printed with its
+name, as is what fails.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from typing import Any
 
 os.environ.setdefault("TENFOLD_CACHE", "off")
@@ -28,6 +30,7 @@ import numpy as np
 from draw import draw_program
 
 from tenfold.backends.cpu.backend import BACKEND as CPU
+from tenfold.backends.cpu.target import VARIABLE
 from tenfold.backends.registry import backend_named
 from tenfold.graph import Graph
 from tenfold.graph.build import Builder
@@ -54,14 +57,22 @@ def equal(one: Array, other: Array) -> bool:
     return same_bits(np.where(nan, 0, a), np.where(nan, 0, b))
 
 
-def attempt(graph: Graph, arrays: Sequence[Array]) -> str:
+@cache
+def begin(backend: str) -> None:
+    """Have the CPU's code be for a level with fused multiply-add only where the device has it."""
+    if not getattr(backend_named(backend).target(), "fma", True):
+        os.environ.setdefault(VARIABLE, "x86-64")
+
+
+def attempt(backend: str, graph: Graph, arrays: Sequence[Array]) -> str:
     """How a program fares."""
+    begin(backend)
     try:
         wanted = CPU.compile(graph)([a.copy() for a in arrays])
     except Exception as error:
         return f"on the CPU: {type(error).__name__}: {error}"
     try:
-        program = backend_named("cuda").compile(graph)
+        program = backend_named(backend).compile(graph)
         first = program([a.copy() for a in arrays])
         for _ in range(2):
             again = program([a.copy() for a in arrays])
@@ -75,11 +86,11 @@ def attempt(graph: Graph, arrays: Sequence[Array]) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-def drawn(seed: int) -> list[tuple[str, str]]:
-    return [(f"seed {seed}", attempt(*draw_program(seed)))]
+def drawn(backend: str, seed: int) -> list[tuple[str, str]]:
+    return [(f"seed {seed}", attempt(backend, *draw_program(seed)))]
 
 
-def row(name: str) -> list[tuple[str, str]]:
+def row(backend: str, name: str) -> list[tuple[str, str]]:
     """How the samples of a row of the table fare."""
     op, found = TABLE[name], []
     for number, sample in enumerate(op.samples(np.random.default_rng(41))):
@@ -88,11 +99,11 @@ def row(name: str) -> list[tuple[str, str]]:
         inputs = [builder.parameter(TensorType(as_dtype(a.dtype), a.shape)) for a in arrays]
         made = builder.node(name, inputs, dict(sample.attributes), sample.scopes)
         graph = builder.finish(made)
-        found.append((f"{name}, sample {number}", attempt(graph, arrays)))
+        found.append((f"{name}, sample {number}", attempt(backend, graph, arrays)))
     return found
 
 
-def main(what: str, *numbers: int) -> int:
+def main(backend: str, what: str, *numbers: int) -> int:
     """How many programs are wrong."""
     started, found = time.perf_counter(), {SAME: 0, AGREES: 0}
     agreed, wrong = list[str](), list[str]()
@@ -104,7 +115,7 @@ def main(what: str, *numbers: int) -> int:
         one, asked, chunk = drawn, range(first, first + int(what)), 4
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        for group in pool.map(one, asked, chunksize=chunk):
+        for group in pool.map(partial(one, backend), asked, chunksize=chunk):
             for name, how in group:
                 if how in found:
                     found[how] += 1
@@ -120,4 +131,4 @@ def main(what: str, *numbers: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(sys.argv[1], *map(int, sys.argv[2:]))))
+    sys.exit(bool(main(*sys.argv[1:3], *map(int, sys.argv[3:]))))
