@@ -37,8 +37,9 @@ from tenfold.backends.cuda.library.radix import BLOCKED, SCANNED, SHARING, TILED
 from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS
 from tenfold.backends.cuda.target import WARP
 from tenfold.backends.llvm.writer import SIZES, kind
+from tenfold.kernel.analyse.scatter import scatter_of
 from tenfold.kernel.ir.index import AXIS, Atom, Index
-from tenfold.kernel.ir.kernel import BOTH, SCRATCH, SEQUENTIAL, Kernel, Store
+from tenfold.kernel.ir.kernel import SEQUENTIAL, Kernel, Store
 from tenfold.kernel.ir.number import Facts, prefers_less
 
 _FEW = 33  # updates in order below which each thread takes all of its window's
@@ -54,7 +55,7 @@ def emit_scatter(
 ) -> KernelText | None:
     """The text of a legal kernel with axes in order, if it is a scatter that many threads can carry
     out."""
-    found = _scatter(kernel)
+    found = scatter_of(kernel)
     if found is None:
         return None
     scatter = ScatterForm(kernel, found, begin, facts)
@@ -64,32 +65,6 @@ def emit_scatter(
     if not scatter.count < _LARGEST or not scatter.places < _LARGEST:
         return None
     return scatter.emit()
-
-
-def _scatter(kernel: Kernel) -> int | None:
-    """The one store of a kernel whose order matters; None where the kernel does other things that
-    depend on an order."""
-    if any(i.op == "reduce" for i in kernel.instructions):
-        return None
-    if any(b.role == SCRATCH for b in kernel.buffers):
-        return None
-    written = {s.buffer for s in kernel.stores}
-    aliases = {kernel.buffers[b].alias for b in written} - {0}
-    for i in kernel.instructions:
-        if i.op == "load":
-            buffer = kernel.buffers[i.attr[0]]
-            if i.attr[0] in written or buffer.role == BOTH or buffer.alias in aliases:
-                return None
-    scattered = [n for n, s in enumerate(kernel.stores) if kernel.buffers[s.buffer].role == BOTH]
-    if len(scattered) != 1:
-        return None
-    for n, s in enumerate(kernel.stores):
-        if s.condition is not None:
-            return None
-        free = frozenset[int]().union(*(kernel.free[v] for v in s.uses()))
-        if n not in scattered and (s.index.values() or not free <= s.index.axes()):
-            return None
-    return scattered[0]
 
 
 class ScatterForm:

@@ -25,8 +25,9 @@ from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.invocation import Invocation, number
 from tenfold.backends.webgpu.wgsl.memory import guard, load, store
+from tenfold.kernel.analyse.scatter import scatter_of
 from tenfold.kernel.ir.index import AXIS, Atom, Index
-from tenfold.kernel.ir.kernel import BOTH, SCRATCH, SEQUENTIAL, Kernel
+from tenfold.kernel.ir.kernel import SEQUENTIAL, Kernel
 from tenfold.kernel.ir.number import prefers_less
 
 _WORKGROUP = 256
@@ -36,39 +37,13 @@ _ATOMIC = {"add": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}
 
 def emit_scatter(kernel: Kernel, target: WebGPUTarget) -> Shader | None:
     """A legal kernel with axes in order, if it is a scatter that many invocations can carry out."""
-    found = _scatter(kernel)
+    found = scatter_of(kernel)
     if found is None:
         return None
     form = ScatterForm(kernel, target, found)
     if prefers_less(total([kernel.axes[a].extent for a in form.ordered]), _FEW):
         return None
     return form.emit()
-
-
-def _scatter(kernel: Kernel) -> int | None:
-    """The one store of a kernel whose order matters; None where the kernel does other things that
-    depend on an order."""
-    if any(i.op == "reduce" for i in kernel.instructions):
-        return None
-    if any(b.role == SCRATCH for b in kernel.buffers):
-        return None
-    written = {s.buffer for s in kernel.stores}
-    aliases = {kernel.buffers[b].alias for b in written} - {0}
-    for i in kernel.instructions:
-        if i.op == "load":
-            buffer = kernel.buffers[i.attr[0]]
-            if i.attr[0] in written or buffer.role == BOTH or buffer.alias in aliases:
-                return None
-    ordered = [n for n, s in enumerate(kernel.stores) if kernel.buffers[s.buffer].role == BOTH]
-    if len(ordered) != 1:
-        return None
-    for n, s in enumerate(kernel.stores):
-        if s.condition is not None:
-            return None
-        free = frozenset[int]().union(*(kernel.free[v] for v in s.uses()))
-        if n not in ordered and (s.index.values() or not free <= s.index.axes()):
-            return None
-    return ordered[0]
 
 
 class ScatterForm:
