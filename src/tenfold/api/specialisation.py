@@ -154,8 +154,8 @@ class Options:
             )
         if self.fallback not in ("cpu", "error"):
             raise ValueProblem(
-                f"jit: fallback={self.fallback!r} says not what becomes of what a backend can't do",
-                fix="give 'cpu', which has it done on the CPU, or 'error'",
+                f"jit: fallback={self.fallback!r} is no way to treat what a backend can't do",
+                fix="give 'cpu', which has it done on the CPU, or 'error', which refuses it",
             )
         if self.fallback == "error" and self.compile != "now":
             raise ValueProblem(
