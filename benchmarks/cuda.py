@@ -9,7 +9,8 @@ figure stands beside its ratio to ours: above 1, Tenfold is faster. All multiply
 JAX is told not to cut them to TF32. torch.compile and JAX add scattered floats in whatever order
 they come; ours, and torch, in order.
 
-Then whole calls by the clock, from arrays on the device or NumPy's, and programs and loops.
+Then whole calls by the clock, from arrays on the device or NumPy's. Programs and loops are in
+`cuda_programs.py`.
 """
 
 from __future__ import annotations
@@ -228,102 +229,6 @@ def clock(call: Callable[[], Any], finish: Callable[[], Any], count: int = 0) ->
     return best * 1e6
 
 
-def black_scholes(xp: Any, s: Any, k: Any, t: Any) -> Any:
-    d1 = (xp.log(s / k) + (0.05 + 0.02) * t) / (0.2 * xp.sqrt(t))
-    d2 = d1 - 0.2 * xp.sqrt(t)
-    return s * _normal(xp, d1) - k * xp.exp(-0.05 * t) * _normal(xp, d2)
-
-
-def _normal(xp: Any, x: Any) -> Any:
-    return 1 / (1 + xp.exp(-1.702 * x))
-
-
-def bodies(xp: Any, p: Any, v: Any) -> Any:
-    d = p[None, :, :] - p[:, None, :]
-    r = (d * d).sum(-1) + np.float32(1e-3)
-    a = (d / (r * xp.sqrt(r))[..., None]).sum(1)
-    v = v + np.float32(0.01) * a
-    return p + np.float32(0.01) * v, v
-
-
-def k_means(xp: Any, x: Any, c: Any) -> Any:
-    d = (x * x).sum(-1)[:, None] - 2 * (x @ c.T) + (c * c).sum(-1)
-    near = d.argmin(-1)
-    each = xp.astype(near[:, None] == xp.arange(c.shape[0]), xp.float32)
-    return (each.T @ x) / (each.sum(0)[:, None] + np.float32(1e-6))
-
-
-def block(xp: Any, x: Any, w: Any, u: Any, up: Any, down: Any) -> Any:
-    """A transformer's block of GPT-2's shape: 12 heads of 64."""
-    n = layernorm(xp, x) @ w
-    q, k, v = (n[:, i * 768 : (i + 1) * 768].reshape(-1, 12, 64) for i in range(3))
-    q, k, v = (xp.transpose(a, (1, 0, 2)) for a in (q, k, v))
-    e = q @ xp.transpose(k, (0, 2, 1)) * np.float32(0.125)
-    e = xp.exp(e - xp.max(e, axis=-1, keepdims=True))
-    e = e / e.sum(-1, keepdims=True)
-    x = x + xp.transpose(e @ v, (1, 0, 2)).reshape(-1, 768) @ u
-    h = layernorm(xp, x) @ up
-    h = (
-        h
-        * np.float32(0.5)
-        * (1 + xp.tanh(np.float32(0.79788) * (h + np.float32(0.0447) * h * h * h)))
-    )
-    return x + h @ down
-
-
-def stencil(xp: Any, x: Any) -> Any:
-    for _ in range(10):
-        inner = x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
-        x = xp.pad(inner * np.float32(0.2), 1)
-    return x
-
-
-def programs() -> list[tuple[str, Function, tuple[np.ndarray, ...]]]:
-    near = [abs(rng(10_000_000)) + np.float32(0.5) for _ in range(3)]
-    small = [
-        rng(*s) * np.float32(0.02) for s in ((768, 2304), (768, 768), (768, 3072), (3072, 768))
-    ]
-    return [
-        ("Black-Scholes 1e7", black_scholes, tuple(near)),
-        ("n-body step, 4096", bodies, (rng(4096, 3), rng(4096, 3))),
-        ("k-means step, 1e5×64, 256", k_means, (rng(100_000, 64), rng(256, 64))),
-        ("transformer block, 1024×768", block, (rng(1024, 768), *small)),
-        ("stencil, 10 steps of 4096²", stencil, (rng(4096, 4096),)),
-    ]
-
-
-def in_torch(f: Function) -> Function:
-    """A program of NumPy's words with torch's tensors."""
-
-    class Words:
-        """torch by NumPy's names, as far as the programs ask."""
-
-        float32 = torch.float32
-        exp, log, sqrt, tanh = torch.exp, torch.log, torch.sqrt, torch.tanh
-
-        @staticmethod
-        def arange(n: int) -> Any:
-            return torch.arange(n, device="cuda")
-
-        @staticmethod
-        def astype(a: Any, dtype: Any) -> Any:
-            return a.to(dtype)
-
-        @staticmethod
-        def max(a: Any, axis: int, keepdims: bool) -> Any:
-            return a.amax(axis, keepdims)
-
-        @staticmethod
-        def transpose(a: Any, axes: tuple[int, ...]) -> Any:
-            return a.permute(axes)
-
-        @staticmethod
-        def pad(a: Any, by: int) -> Any:
-            return torch.nn.functional.pad(a, (by,) * 4)
-
-    return lambda *a: f(Words, *a)
-
-
 def compared(title: str, rows: dict[str, dict[str, float]]) -> None:
     print(f"\n{title}, µs")
     for name, row in rows.items():
@@ -365,70 +270,6 @@ def _calls(n: int) -> dict[str, dict[str, float]]:
     }
 
 
-def program_times(maths: str) -> dict[str, dict[str, float]]:
-    import jax
-
-    jax.config.update("jax_default_matmul_precision", "highest")
-    rows: dict[str, dict[str, float]] = {}
-    for name, f, arrays in programs():
-        g = tn.jit(lambda *a, f=f: f(np, *a), backend="cuda", keep=True, maths=maths)
-        there = [tn.device_put(a, "cuda") for a in arrays]
-        for _ in range(
-            3
-        ):  # until its certificate is whole: calls of large arrays take part in that
-            g(*there)
-            g.ready(6)
-        row = {"tenfold": clock(lambda g=g, there=there: g(*there), lambda: None)}
-        of_torch = [torch.from_numpy(a).cuda() for a in arrays]
-        plain = in_torch(f)
-        for who, one in (("torch", plain), ("torch.compile", torch.compile(plain))):
-            row[who] = clock(
-                lambda one=one, a=of_torch: (one(*a), torch.cuda.synchronize()), lambda: None
-            )
-        h = jax.jit(lambda *a, f=f: f(jax.numpy, *a))
-        of_jax = [jax.device_put(a) for a in arrays]
-        row["jax"] = clock(lambda h=h, a=of_jax: jax.block_until_ready(h(*a)), lambda: None)
-        rows[name] = row
-    return rows
-
-
-def loop_times() -> dict[str, dict[str, float]]:
-    """A round of a loop: of softmax and a condition, and of a scan over a small state."""
-    import jax
-
-    def soft(xp: Any, x: Any) -> Any:
-        e = xp.exp(x - x.max(-1, keepdims=True))
-        return x * np.float32(0.9) + e / e.sum(-1, keepdims=True)
-
-    def ours(x: Any) -> Any:
-        return tn.while_loop(lambda c: (c[1] < 100) & (c[0].max() < 1e9),
-                             lambda c: (soft(np, c[0]), c[1] + 1), (x, np.int32(0)))  # fmt: skip
-
-    def theirs(x: Any) -> Any:
-        return jax.lax.while_loop(lambda c: (c[1] < 100) & (c[0].max() < 1e9),
-                                  lambda c: (soft(jax.numpy, c[0]), c[1] + 1), (x, 0))  # fmt: skip
-
-    def scanned(x: Any) -> Any:
-        return tn.scan(lambda c, r: (c * 0.9 + r, c.sum()), np.zeros(16, np.float32), x)
-
-    def of_jax(x: Any) -> Any:
-        zero = jax.numpy.zeros(16, jax.numpy.float32)
-        return jax.lax.scan(lambda c, r: (c * 0.9 + r, c.sum()), zero, x)
-
-    rows = {}
-    for name, mine, other, x, rounds in (
-        ("a round of while, 512×1024", ours, theirs, rng(512, 1024), 100),
-        ("a step of scan, 16", scanned, of_jax, rng(10_000, 16), 10_000),
-    ):
-        f, g = tn.jit(mine, backend="cuda", keep=True), jax.jit(other)
-        a, b = tn.device_put(x, "cuda"), jax.device_put(x)
-        rows[name] = {
-            "tenfold": clock(lambda f=f, a=a: f(a), lambda: None) / rounds,
-            "jax": clock(lambda g=g, b=b: jax.block_until_ready(g(b)), lambda: None, 3) / rounds,
-        }
-    return rows
-
-
 def copy_time(nbytes: int) -> float:
     """Of as many bytes, half of them read."""
     x = torch.empty(max(1, nbytes // 8), device="cuda")
@@ -451,7 +292,7 @@ def main() -> None:
     parser.add_argument("--maths", default="exact")
     parser.add_argument("--json")
     parser.add_argument("--peers", default="")
-    parser.add_argument("--parts", default="cases,calls,programs,loops")
+    parser.add_argument("--parts", default="cases,calls")
     parser.add_argument("cases", nargs="*")
     asked = parser.parse_args()
     who = peers(asked.maths)
@@ -490,12 +331,9 @@ def main() -> None:
         if ratios:
             print(f"geometric mean against {name}: {statistics.geometric_mean(ratios):.2f}")
     more: dict[str, dict[str, dict[str, float]]] = {}
-    others = {"calls": call_times, "programs": lambda: program_times(asked.maths),
-              "loops": loop_times}  # fmt: skip
-    for title, measure_all in others.items():
-        if title in parts and not asked.cases:
-            more[title] = measure_all()
-            compared(title, more[title])
+    if "calls" in parts and not asked.cases:
+        more["calls"] = call_times()
+        compared("calls", more["calls"])
     if asked.json:
         with open(asked.json, "w", encoding="utf-8") as file:
             json.dump(

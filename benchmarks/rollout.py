@@ -159,6 +159,13 @@ def torch(steps: int, scanned: bool) -> dict[str, float]:
 
     p = {k: torch.from_numpy(v) for k, v in arrays().items()}
     torch.set_num_threads(1)
+    f = torch.compile(in_torch(steps), fullgraph=True)
+    return first_call(lambda: f(p))
+
+
+def in_torch(steps: int, device: str = "cpu") -> Callable[[Any], Any]:
+    """The rollout in torch's words."""
+    import torch
 
     def one(state: Any, score: Any, p: Any) -> Any:
         first = state[:, 0].long()
@@ -174,7 +181,7 @@ def torch(steps: int, scanned: bool) -> dict[str, float]:
         weights = torch.exp(logits - logits.max(dim=1, keepdim=True).values)
         chances = weights / weights.sum(dim=1, keepdim=True)
         chosen = chances.argmax(dim=1)
-        mask = chosen[:, None] == torch.arange(4)
+        mask = chosen[:, None] == torch.arange(4, device=device)
         picked = torch.where(mask, offers, 0).sum(dim=1).int()
         gain = torch.log(torch.where(mask, chances, 0.0).sum(dim=1) + 1e-9)
         done = (state[:, 0] == picked) | (picked == 0)
@@ -184,13 +191,12 @@ def torch(steps: int, scanned: bool) -> dict[str, float]:
         )
 
     def whole(p: Any) -> Any:
-        state, score = p["state"], torch.zeros(LANES)
+        state, score = p["state"], torch.zeros(LANES, device=device)
         for _ in range(steps):
             state, score = one(state, score, p)
         return state, score
 
-    f = torch.compile(whole, fullgraph=True)
-    return first_call(lambda: f(p))
+    return whole
 
 
 def _fastest(f: Any) -> float:

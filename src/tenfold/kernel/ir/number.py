@@ -15,7 +15,8 @@ for which it would not be made. Who wants to try code with few elements goes by 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 from tenfold.frozen import frozen
@@ -121,10 +122,14 @@ class Facts:
         >>> facts.hold([160]), facts.admit([160]), facts.admit([161])
         (False, True, False)
         """
-        try:
-            return self._written((), self.preferred)(sizes) is not None
-        except ArithmeticError:
-            return False
+        return self.required().hold(sizes)
+
+    def required(self) -> Facts:
+        """Those that do not decide on speed alone."""
+        made = copy(self)
+        made.asked = {at: found for at, found in self.asked.items() if at not in self.preferred}
+        made.preferred, made._test = set(), None
+        return made
 
     def at(self, sizes: Sequence[int], wanted: tuple[int, ...]) -> tuple[Any, ...] | None:
         """What the numbers in these places are for other sizes; None where a fact does not hold.
@@ -137,19 +142,16 @@ class Facts:
         except ArithmeticError:  # what was no divisor there is one here
             return None
 
-    def _written(
-        self, wanted: tuple[int, ...], without: Container[int] = ()
-    ) -> Callable[[Sequence[int]], Any]:
+    def _written(self, wanted: tuple[int, ...]) -> Callable[[Sequence[int]], Any]:
         """The facts as a function of sizes: it is called for each new one."""
         needed, lines = {*wanted, *self.keys.values()}, list[str]()
-        asked = {at for at in self.asked if at not in without}
         for at in range(len(self.made) - 1, -1, -1):
             made = self.made[at]
-            if not isinstance(made, Computed) or not (at in needed or at in asked):
+            if not isinstance(made, Computed) or not (at in needed or at in self.asked):
                 continue
             needed.update((made.first, made.second))
             text = _WRITTEN[made.operation].format(*map(self._operand, (made.first, made.second)))
-            if at in asked:
+            if at in self.asked:
                 lines.append(f" if {'not ' if self.asked[at] else ''}{text}: return None")
             else:
                 lines.append(f" n{at} = {text}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
-from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
+from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels, bound, odd_buffers
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay
@@ -104,11 +105,12 @@ class CudaProgram(DeviceProgram):
         callbacks: Callbacks | None = None,
         *,
         strict: bool = False,
+        code: dict[SizedKernel, BoundKernel] | None = None,
     ) -> None:
         super().__init__(callbacks)
         self.plan, self.graph, self.strict = plan, plan.graph, strict
         self.device, self.target, self._backend = device, kernels.target, backend
-        self.code: dict[SizedKernel, BoundKernel] = kernels.find(plan)
+        self.code = kernels.find(plan) if code is None else code
         self._kernels = kernels
         self.judged = kernels.judged
         self.parameters = tuple(p.type for p in plan.graph.parameters)
@@ -375,7 +377,13 @@ class CudaProgram(DeviceProgram):
         """Nothing is noticed here: what was not reached is said in the certificate."""
 
     def lend(self, call: SizedKernel, plan: Plan) -> CudaProgram:
-        return CudaProgram(plan, self.device, self._kernels, self._backend, strict=self.strict)
+        ((other, odd),), code = odd_buffers(plan).items(), None
+        if odd <= odd_buffers(self.plan)[call]:
+            own = self.code[call].code
+            code = {other: bound(replace(own, facts=own.facts.required()), other)}
+        return CudaProgram(
+            plan, self.device, self._kernels, self._backend, strict=self.strict, code=code
+        )
 
 
 class CudaStepper:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tenfold.backends.webgpu.native.device import Device, Range
 from tenfold.backends.webgpu.run.beside_cpu import quicker_on_cpu
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
 from tenfold.backends.webgpu.run.kept import itself, run_kept
-from tenfold.backends.webgpu.run.kernels import Code, FoundKernel, Kernels
+from tenfold.backends.webgpu.run.kernels import Code, FoundKernel, Kernels, odd_buffers
 from tenfold.backends.webgpu.run.memory import Frame, Room, uploaded
 from tenfold.backends.webgpu.run.record import Item, Recorder
 from tenfold.backends.webgpu.target import WebGPUTarget
@@ -71,13 +72,14 @@ class WebGPUProgram(DeviceProgram):
         callbacks: Callbacks | None = None,
         *,
         strict: bool = False,
+        code: dict[SizedKernel, FoundKernel] | None = None,
     ) -> None:
         super().__init__(callbacks)
         self.plan, self.graph, self.strict = plan, plan.graph, strict
         self.device, self.target, self._backend = kernels.device, kernels.target, backend
         self.kernels = kernels
         self.device.enter()
-        self.code: dict[SizedKernel, FoundKernel] = kernels.find(plan)
+        self.code = kernels.find(plan) if code is None else code
         self.judged = kernels.judged
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
@@ -239,7 +241,11 @@ class WebGPUProgram(DeviceProgram):
         """Nothing is noticed here: what was not reached is said in the certificate."""
 
     def lend(self, call: SizedKernel, plan: Plan) -> WebGPUProgram:
-        return WebGPUProgram(plan, self.kernels, self._backend, strict=self.strict)
+        own, ((other, odd),), code = self.code[call], odd_buffers(plan, self.target).items(), None
+        if own.code is not None and odd == own.odd:
+            text = replace(own.code.text, facts=own.code.text.facts.required())
+            code = {other: replace(own, code=replace(own.code, text=text))}
+        return WebGPUProgram(plan, self.kernels, self._backend, strict=self.strict, code=code)
 
 
 class WebGPUStepper:
