@@ -91,12 +91,23 @@ def _certify_by_wiring(program: Program, graph: Graph) -> None:
 
 
 def settled(program: Program, strict: bool) -> bool:
-    """Whether native code may answer by itself: no call is wanted for a check, and none has to be
-    answered by the reference."""
+    """Whether native code may answer by itself: no call is wanted for a check, at least not the
+    next one, and none has to be answered by the reference."""
     found = program.certificate
     if program.shut:
         return False
-    return found is None or found.complete or (program.alone and not strict)
+    if found is None or found.complete or (program.alone and not strict):
+        return True
+    return program.leases and not strict and _lease(program)
+
+
+def _lease(program: Program) -> bool:
+    """Have native code answer until a call is due again to go on with the check."""
+    if not program.lease:
+        due = 1 << max(program.turns.bit_length(), 1)
+        program.lease = due - 1 - program.turns or None
+        program.turns += program.lease or 0
+    return program.lease is not None
 
 
 def _due(program: Program, strict: bool) -> bool:
@@ -185,6 +196,7 @@ def _certify(program: Program, found: Certificate) -> None:
     """Take over what a check found, and have calls noted that come to what it did not."""
     if program.refuted is not None:  # by another check meanwhile, which counts
         return
+    program.lease = None
     known = program.certificate
     if known is not None and known.complete and not found.complete:
         return  # another check has come to its end meanwhile

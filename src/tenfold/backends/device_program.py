@@ -42,7 +42,18 @@ class BoundCall:
 
 
 class DeviceProgram(Program):
-    """A program whose arguments and results may lie on its device."""
+    """A program whose arguments and results may lie on its device. A call that is looked at has them
+    all brought to the host."""
+
+    leases = True
+
+    def spend(self) -> None:
+        """Count a call; the one after the last of a lease is looked at."""
+        lease = self.lease
+        if lease and not self.certificate.complete:
+            self.lease = lease - 1
+            if lease == 1:
+                self.close()
 
     @abstractmethod
     def answer(
@@ -155,6 +166,7 @@ def _bind_call(
         else:
             outputs = program.answer_kept(args, captured)
         binding.answered += 1
+        program.spend()
         own = len(outputs) - len(updates)
         for number, output in zip(updates, outputs[own:], strict=True):
             args[number][...] = output

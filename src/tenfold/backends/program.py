@@ -162,6 +162,8 @@ class Program(ABC):
     checking: Any = None  # the job that goes on checking it
     alone = False  # whether it does so to the end, without calls
     turns = 0  # calls that could have gone on checking it
+    leases = False  # whether native code answers meanwhile, since other ways are far slower
+    lease: int | None = None  # calls that it answers before the next one is looked at
     reached = False  # whether a call came to what was not checked
     rung = 0  # how often that was noticed
     unjudged = False  # whether it was made where it can't run, so that nobody has checked it
@@ -329,9 +331,10 @@ class Program(ABC):
 
     @property
     def shut(self) -> bool:
-        """Whether calls have to be looked at: it was refuted, came to what was not checked, or has
-        something to tell."""
-        return self.refuted is not None or self.reached or self.failed is not None
+        """Whether calls have to be looked at: it was refuted, came to what was not checked, has
+        something to tell, or is to go on with its check."""
+        looked_at = self.reached or self.lease == 0
+        return self.refuted is not None or self.failed is not None or looked_at
 
     def close(self) -> None:
         """Have all calls go to whoever answers what guards turn away."""

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.api import checking
 from tenfold.backends import registry
 from tenfold.backends.array import ArrayOnDevice
 from tenfold.backends.cuda import dlpack
@@ -36,6 +37,7 @@ from tenfold.errors import (
     TypeMismatch,
     Unsupported,
 )
+from tenfold.parity import check as checks
 from tenfold.types import DTYPES, TensorType
 from tests.backends.cuda.simulated import SimulatedGpu, SimulatedPlace
 
@@ -492,3 +494,31 @@ def test_what_an_explanation_says(gpu: Recording) -> None:
     assert re.search(r"kernel [0-9a-f]{8}: \d+ × \d+ threads", said)
     fast = tn.jit(lambda x: x * 2, backend="cuda", target="sm_90", maths="fast").plan(X).explain()
     assert "for sm_90+fast: functions by the chip's own instructions" in fast
+
+
+def test_arrays_stay_while_a_check_is_not_at_its_end(
+    gpu: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large arrays are not copied for the background. Calls go on with the check, fewer and fewer;
+    between them nothing comes to the host."""
+    monkeypatch.setattr(checking, "OWN", 0)
+    monkeypatch.setattr(checks, "may_be_brief", lambda *_: False)
+    monkeypatch.setattr(checks._Check, "outputs", lambda *_: (None, None))
+    brought = list[int]()
+
+    def numpy(array: DeviceArray) -> Any:
+        brought.append(call)
+        return real(array)
+
+    real = DeviceArray.numpy
+    monkeypatch.setattr(DeviceArray, "numpy", numpy)
+    f = tn.jit(lambda x: np.cumsum(np.sort(x)), backend="cuda", keep=True)
+    x, found = tn.device_put(np.arange(40, 0, -1).astype("f4"), "cuda"), list[Any]()
+    for call in range(1, 41):  # noqa: B007
+        found.append(f(x))
+    assert brought == [1, 3, 5, 9, 17, 33]
+    certificate = f.certificate(x)
+    assert certificate is not None
+    assert not certificate.complete
+    for one in found:
+        np.testing.assert_array_equal(real(one), np.cumsum(np.arange(1, 41)).astype("f4"))
