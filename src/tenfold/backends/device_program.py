@@ -42,8 +42,8 @@ class BoundCall:
 
 
 class DeviceProgram(Program):
-    """A program whose arguments and results may lie on its device. A call that is looked at has them
-    all brought to the host."""
+    """A program whose arguments and results may lie on its device; for a call that is looked at
+    they are brought to the host."""
 
     leases = True
 

@@ -32,6 +32,7 @@ from tenfold.kernel.ir.kernel import SEQUENTIAL, Free, Kernel
 from tenfold.kernel.ir.number import Facts
 from tenfold.kernel.passes.keep import recompute
 from tenfold.kernel.passes.legalise import legalise
+from tenfold.kernel.passes.rewrite import INSTRUCTION
 
 _BLOCK = 128  # threads that have loops of their own
 
@@ -56,7 +57,7 @@ def emit(
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=not strict, brain=True)
+    legal = legalise(recompute(kernel), fused=not strict, brain=INSTRUCTION)
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
         tile = tile_of(legal, order)

@@ -18,6 +18,7 @@ from tenfold.kernel.ir.number import Facts
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.kernel.passes.keep import recompute
 from tenfold.kernel.passes.legalise import legalise
+from tenfold.kernel.passes.rewrite import LONG_NANS
 
 
 def prepare(call: SizedKernel, target: WebGPUTarget, strict: bool = False) -> tuple[Shader, Facts]:
@@ -31,7 +32,7 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=target.fma and not strict)
+    legal = legalise(recompute(kernel), fused=target.fma and not strict, brain=LONG_NANS)
     reason = lacking(legal, target)
     if reason is not None:
         raise Unsupported(reason, fix="compute it on the CPU")

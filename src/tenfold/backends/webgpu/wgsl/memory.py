@@ -14,6 +14,7 @@ from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import Store
 from tenfold.kernel.ir.legal import in_memory
 from tenfold.kernel.passes.legalise import update
+from tenfold.kernel.passes.rewrite import LONG_NANS
 
 
 def load(v: Invocation, value: int) -> None:
@@ -118,7 +119,7 @@ def _store_one(v: Invocation, item: Store, slot: int) -> None:
 
 def joined(w: Writer, name: str, dtype: str, there: list[str], given: list[str]) -> list[str]:
     """What an update makes of what is there and what is given, as both lie in memory."""
-    legal = update(name, dtype)
+    legal = update(name, dtype, LONG_NANS)
     values: list[str] = []
     w.computed.update(given)  # for all that is known
     for i in legal.instructions:
