@@ -75,12 +75,11 @@ def launched(
     odd: frozenset[int] = frozenset(),
     target: CudaTarget = GPU,
     strict: bool = False,
-    early: bool = False,
 ) -> Launched:
     """Run a kernel as it stands in plans on a simulated GPU, on copies of arrays that are then
     written back. `odd` buffers begin at no multiple of 16 bytes."""
     call = generalise(kernel)
-    text, facts = prepare(call, target, strict, odd, early)
+    text, facts = prepare(call, target, strict, odd)
     whole = module_text([text], target)
     module, memory = simt.parse(whole), simt.Memory()
     names = tuple(one.name for one in text.launches)
@@ -112,14 +111,13 @@ def beside(
     params: Sequence[bytes] = (),
     odd: frozenset[int] = frozenset(),
     strict: bool = False,
-    early: bool = False,
 ) -> Launched:
     """Run a kernel on both, and see that the CPU's bits come out in every buffer."""
     program = Program(kernel, strict=strict)
     given = [np.ascontiguousarray(a) for a in arrays]
     want, got = [a.copy() for a in given], [a.copy() for a in given]
     fault = int(program.bind(want, params)())
-    done = launched(program.kernel, got, params, odd, strict=strict, early=early)
+    done = launched(program.kernel, got, params, odd, strict=strict)
     for n, (one, other) in enumerate(zip(got, want, strict=True)):
         assert equal(one, other), f"buffer {n}: {_first(one, other)}\n{program.kernel}"
     assert done.fault == fault

@@ -9,6 +9,7 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.emit import emit
 from tenfold.backends.cuda.emit.function import KernelText
+from tenfold.backends.cuda.emit.overlap import overlapped
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm import assemble as llvm_assemble
 from tenfold.backends.llvm.functions import definitions
@@ -24,13 +25,11 @@ def prepare(
     target: CudaTarget,
     strict: bool = False,
     odd: frozenset[int] = frozenset(),
-    early: bool = False,
 ) -> tuple[KernelText, Facts]:
     """A kernel as text, for some sizes and all that are like them; `odd` are the buffers that may
-    begin at no multiple of 16 bytes. With `early` it may be launched by programmatic edges, and
-    then all that it is launched with has to be so."""
+    begin at no multiple of 16 bytes."""
     facts = Facts(call.sizes)
-    return emit(call.numbered(facts), target, facts, strict, odd, early), facts
+    return emit(call.numbered(facts), target, facts, strict, odd), facts
 
 
 def module_text(codes: Sequence[KernelText], target: CudaTarget) -> str:
@@ -42,11 +41,14 @@ def module_text(codes: Sequence[KernelText], target: CudaTarget) -> str:
 
 
 def to_ptx(text: str, target: CudaTarget) -> str:
-    """The PTX of a module. The code generator's lowest level will do: the assembler optimises
-    again, and higher ones take more than linear time in straight code."""
+    """The PTX of a module; where the chip can, its kernels overlap. The code generator's lowest
+    level will do: the assembler optimises again, and higher ones take more than linear time in
+    straight code."""
     import llvmlite.binding as llvm
 
     machine, head = _machine(target)
+    if target.overlap:
+        text = overlapped(text)
     module = llvm.parse_assembly(head + text, llvm.create_context())
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()

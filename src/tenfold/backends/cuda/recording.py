@@ -89,6 +89,7 @@ class Recording:
 
     nodes: tuple[Node, ...]
     handles: int = field(default=0)  # of it and of the graphs inside
+    overlap: bool = field(default=False)  # whether its kernels wait by themselves for others
 
     def every(self) -> Iterator[Node]:
         """All nodes, those of graphs inside too."""

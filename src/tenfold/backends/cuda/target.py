@@ -51,8 +51,12 @@ class CudaTarget:
 
     @property
     def clusters(self) -> bool:
-        """Whether blocks can share their memory in clusters, and kernels begin before the one
-        before them has ended."""
+        """Whether blocks can share their memory in clusters."""
+        return self.capability >= 90
+
+    @property
+    def overlap(self) -> bool:
+        """Whether kernels may begin before those before them have ended (`emit/overlap`)."""
         return self.capability >= 90
 
     @property

@@ -7,7 +7,13 @@ from ctypes import c_void_p
 from typing import Any
 
 from tenfold.backends.cuda.driver.graphs import Executable
-from tenfold.backends.cuda.recording import CopyNode, LibraryNode, Recording, place_address
+from tenfold.backends.cuda.recording import (
+    CopyNode,
+    KernelNode,
+    LibraryNode,
+    Recording,
+    place_address,
+)
 
 
 class FakeDriver:
@@ -16,11 +22,14 @@ class FakeDriver:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.made = 100
+        self.edges: list[list[bytes] | None] = []  # of each node that was added
         self.destroyed: list[int] = []
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any) -> None:
             self.calls.append(name)
+            if name == "cuGraphAddNode_v2":
+                self.edges.append(None if args[3] is None else [*map(bytes, args[3])])
             if name in ("cuGraphCreate", "cuGraphAddNode_v2", "cuGraphInstantiateWithFlags"):
                 self.made += 1
                 args[0]._obj.value = self.made
@@ -36,7 +45,7 @@ class FakeDriver:
 class FakeGpu:
     def __init__(self) -> None:
         self.driver = FakeDriver()
-        self.context = c_void_p(1)
+        self.context, self.version = c_void_p(1), 13000
 
     def enter(self) -> FakeDriver:
         return self.driver
@@ -80,3 +89,24 @@ def test_what_a_library_does_is_captured_and_captured_again_where_places_change(
 
     made.point([0x9000, 0x3000])
     assert len(seen) == 3
+
+
+def test_kernels_begin_before_those_before_them_have_ended_where_they_wait() -> None:
+    """By programmatic edges from kernels to kernels; copies and conditions wait for the end."""
+    kernel = c_void_p(5)
+    nodes = (
+        KernelNode(kernel, 1, 32, (), ()),
+        CopyNode(0x6000, 0x5000, 16, (0,)),
+        KernelNode(kernel, 1, 32, (), (0, 1)),
+        KernelNode(kernel, 1, 32, (), (2,)),
+    )
+    usual, early = bytes(8), bytes([1, 0, 1, 0, 0, 0, 0, 0])
+    for overlap, version, wanted in (
+        (True, 13000, [None, None, [early, usual], [early]]),
+        (True, 12020, [None] * 4),
+        (False, 13000, [None] * 4),
+    ):
+        gpu: Any = FakeGpu()
+        gpu.version = version
+        Executable(gpu, Recording(nodes, overlap=overlap), [])
+        assert gpu.driver.edges == wanted

@@ -8,7 +8,18 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from ctypes import Structure, addressof, byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import (
+    Structure,
+    addressof,
+    byref,
+    c_int,
+    c_size_t,
+    c_ubyte,
+    c_uint,
+    c_uint64,
+    c_void_p,
+)
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.recording import (
@@ -32,6 +43,7 @@ _KERNEL, _COPY, _CHILD, _CONDITIONAL = 0, 1, 4, 13
 _WHILE, _SWITCH = 1, 2
 _UNIFIED = 4  # memory of the device or of the host, as the address tells
 _ASSIGN = 1  # a condition has its default at each launch
+_EDGES = 12030  # the version of CUDA whose drivers know of programmatic edges
 _RELAXED = 2  # of captures: other threads may do as they like meanwhile
 
 
@@ -93,13 +105,24 @@ class _Child(Structure):
     _fields_ = (("graph", c_void_p), ("ownership", c_int))
 
 
+class _Edge(Structure):
+    """CUgraphEdgeData: from the port and of the type 1 it is programmatic, of 0 a usual one."""
+
+    _fields_ = (
+        ("from_port", c_ubyte),
+        ("to_port", c_ubyte),
+        ("type", c_ubyte),
+        ("reserved", c_ubyte * 5),
+    )
+
+
 class _Union(ctypes.Union):
     _fields_ = (
         ("kernel", _Kernel),
         ("copy", _Copy),
         ("conditional", _Conditional),
         ("child", _Child),
-        ("room", ctypes.c_ubyte * 232),
+        ("room", c_ubyte * 232),
     )
 
 
@@ -161,8 +184,9 @@ class Executable:
             params, patched = self._params(one)
             node = c_void_p()
             before = (c_void_p * max(1, len(one.after)))(*[made[n].value for n in one.after])
+            edges = self._edges(recording, one)
             cuda.cuGraphAddNode_v2(
-                byref(node), graph, before, None, len(one.after), addressof(params)
+                byref(node), graph, before, edges, len(one.after), addressof(params)
             )
             made.append(node)
             if isinstance(one, ConditionalNode):
@@ -175,6 +199,13 @@ class Executable:
                 for place in {place for place, _, _ in patched}:
                     self._patches[place].append(patch)
         return inside
+
+    def _edges(self, recording: Recording, node: Node) -> Any:
+        """Programmatic edges from kernels to a kernel: it begins before they have ended."""
+        if not recording.overlap or self._gpu.version < _EDGES or not isinstance(node, KernelNode):
+            return None
+        kernels = [isinstance(recording.nodes[n], KernelNode) for n in node.after]
+        return (_Edge * len(kernels))(*map(_Edge, kernels, repeat(0), kernels)) if kernels else None
 
     def _params(self, node: Node) -> tuple[NodeParams, list[tuple[int, int, Any]]]:
         params, patched = NodeParams(), list[tuple[int, int, Any]]()

@@ -25,7 +25,6 @@ from tenfold.backends.cuda.emit.scatter import emit_scatter
 from tenfold.backends.cuda.emit.serial import SerialEmitter
 from tenfold.backends.cuda.emit.tile import emit_tiles, tile_of
 from tenfold.backends.cuda.target import CudaTarget
-from tenfold.errors import Unsupported
 from tenfold.kernel.analyse.lanes import LaneChoice, rounds_in
 from tenfold.kernel.analyse.nest import Loop, nest
 from tenfold.kernel.ir.kernel import SEQUENTIAL, Free, Kernel
@@ -43,17 +42,10 @@ def emit(
     facts: Facts,
     strict: bool = False,
     odd: frozenset[int] = frozenset(),
-    early: bool = False,
 ) -> KernelText:
     """The text of a kernel whose sizes are Numbers that these facts are about; it is right for all
     sizes of which they hold once it is written. `odd` are the buffers that may begin at no multiple
-    of 16 bytes. With `early` it may be launched by programmatic edges, beside the kernels that it
-    waits for."""
-    if early and not target.clusters:
-        raise Unsupported(
-            f"kernels of {target.name} that begin before those before them have ended",
-            fix="launch them one after the other, or for sm_90 or later",
-        )
+    of 16 bytes."""
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
@@ -62,22 +54,22 @@ def emit(
     if not choice.reduces and not sequential:
         tile = tile_of(legal, order)
         if tile is not None:
-            return emit_tiles(FunctionWriter(legal, target, odd, early), order, tile, facts)
+            return emit_tiles(FunctionWriter(legal, target, odd), order, tile, facts)
         legal, order = flattened(legal, order)
-        return emit_point(FunctionWriter(legal, target, odd, early), order, facts)
+        return emit_point(FunctionWriter(legal, target, odd), order, facts)
     along = rounds_in(legal, order, lanes)
     form = row_form(legal, order)
     if form is not None:
         found = _emit_rows(
-            form, along, lanes, lambda: FunctionWriter(form.kernel, target, odd, early), facts
+            form, along, lanes, lambda: FunctionWriter(form.kernel, target, odd), facts
         )
         if found is not None:
             return found
     if sequential:
-        scattered = emit_scatter(legal, lambda: FunctionWriter(legal, target, odd, early), facts)
+        scattered = emit_scatter(legal, lambda: FunctionWriter(legal, target, odd), facts)
         if scattered is not None:
             return scattered
-    return _emit_serial(FunctionWriter(legal, target, odd, early), order, sequential, along, facts)
+    return _emit_serial(FunctionWriter(legal, target, odd), order, sequential, along, facts)
 
 
 def _emit_rows(

@@ -74,15 +74,10 @@ def place(number: Any, facts: Facts) -> int:
 class FunctionWriter:
     """The text of one function on its way."""
 
-    def __init__(
-        self, kernel: Kernel, target: CudaTarget, odd: frozenset[int], early: bool = False
-    ) -> None:
-        """With `early`, those behind it may begin at once, and it waits for those before it."""
-        self.kernel, self.target, self.odd, self.early = kernel, target, odd, early
+    def __init__(self, kernel: Kernel, target: CudaTarget, odd: frozenset[int]) -> None:
+        self.kernel, self.target, self.odd = kernel, target, odd
         self.w = Writer(target.llvm)
         self.w.label("entry")
-        if early:
-            self._overlap()
         self.memory: list[str] = []  # lines that reserve a thread's own
         self.shared: list[str] = []  # and a block's
         self.cluster = 1  # blocks of a cluster
@@ -90,13 +85,6 @@ class FunctionWriter:
         self.partial = False  # whether it is given room for partial results
         self.common = False  # whether other kernels have the same function
         self.words: list[Any] = []
-
-    def _overlap(self) -> None:
-        """Let the kernels behind begin, then wait until all before have ended and what they wrote
-        is seen. So each kernel ends after all before it, and may write where these read."""
-        for name in ("launch.dependents", "wait"):
-            self.w.declare(f"void @llvm.nvvm.griddepcontrol.{name}()")
-            self.w.put(f"call void @llvm.nvvm.griddepcontrol.{name}()")
 
     def thread(self) -> Thread:
         """What the code of a thread begins with."""
@@ -109,7 +97,6 @@ class FunctionWriter:
             pairs=pairs,
             instead=instead,
             close=near,
-            early=self.early,
         )
 
     def sreg(self, name: str) -> Text:

@@ -124,10 +124,9 @@ def size_in_memory(ty: str) -> int:
 
 
 def _loaded(t: Thread, buffer: int, ty: str, at: Text, align: int) -> list[Text]:
-    """What lies there; of memory that nothing writes to meanwhile, by the cache for such. A kernel
-    that begins early has none: such loads could be moved before it waits."""
+    """What lies there; of memory that nothing writes to meanwhile, by the cache for such."""
     found = t.kernel.buffers[buffer]
-    stays = found.role == READ and not found.alias and not t.early
+    stays = found.role == READ and not found.alias
     constant = ", !invariant.load !{}" if stays else ""
     return [t.w.op(f"load {ty}, {GLOBAL} {at}, align {align}{constant}")]
 

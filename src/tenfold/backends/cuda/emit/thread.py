@@ -55,7 +55,6 @@ class Thread:
     pairs: dict[int, Paired] = field(default_factory=dict)  # what is computed two at a time
     instead: frozenset[int] = frozenset()  # and what is then not computed
     close: dict[int, str] = field(default_factory=dict)  # what an instruction near it is enough for
-    early: bool = False  # whether the kernel begins before the one before it has ended
 
     @contextmanager
     def inside(self, axis: int, position: Position) -> Iterator[None]:

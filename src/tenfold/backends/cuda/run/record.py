@@ -103,7 +103,7 @@ class Recorder:
         self.writes: list[Range] = []
 
     def finish(self) -> Recording:
-        return Recording(tuple(self.nodes), self.handles[0])
+        return Recording(tuple(self.nodes), self.handles[0], self.around.target.overlap)
 
     def _after(self, reads: Sequence[Range], writes: Sequence[Range]) -> tuple[int, ...]:
         self.reads += reads
@@ -207,7 +207,8 @@ class Recorder:
         writes = [r for body in bodies for r in body.writes]
         setter = len(self.nodes) - 1
         after = tuple(sorted({*self._after(reads, writes), setter}))
-        made = tuple(Recording(tuple(body.nodes)) for body in bodies)
+        overlap = self.around.target.overlap
+        made = tuple(Recording(tuple(body.nodes), 0, overlap) for body in bodies)
         self.nodes.append(ConditionalNode(kind, handle, made, after))
 
     def _below(
