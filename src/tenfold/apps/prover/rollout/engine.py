@@ -24,7 +24,7 @@ from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.room import QUEUE, Room
+from tenfold.apps.prover.rollout.room import QUEUE, Batch, Room
 from tenfold.apps.prover.rollout.run import LOST, LaneResult, Rollout, Search
 from tenfold.apps.prover.rollout.usage import Usage
 from tenfold.apps.prover.rollout.weighted import weigh_all
@@ -47,7 +47,8 @@ def rank_by_rollout(
     usage = usage or Usage(settings.memory)
     searching = searching_of(settings, program, usage)
     checker = Searcher(program) if settings.check else None
-    for part in _parts(asked, 2 * QUEUE):
+    batch = Batch.of(settings.backend, program, _beam(settings), settings.batch)
+    for part in _parts(asked, max(2 * QUEUE, batch.queue)):
         lanes = [lane for query in part for lane in lanes_of(query, settings)]
         ended = searching(lanes)
         scores_, ended = _scores(settings, program, lanes, ended, usage)
@@ -88,7 +89,7 @@ def search_of(settings: Settings, program: Program) -> Search:
     weights, variables = _weights(settings, program)
     return Search(
         weights,
-        settings.beam if settings.search == "beam" else 1,
+        _beam(settings),
         settings.search == "sampled",
         settings.steps,
         settings.height,
@@ -99,6 +100,11 @@ def search_of(settings: Settings, program: Program) -> Search:
         memory=settings.memory,
         every_way=False,  # those that prove nothing are read by nobody
     )
+
+
+def _beam(settings: Settings) -> int:
+    """States of a lane."""
+    return settings.beam if settings.search == "beam" else 1
 
 
 def _roomier(room: Room, settings: Settings) -> Room:
