@@ -5,10 +5,11 @@ from __future__ import annotations
 import tenfold.backends  # noqa: F401  now: imported later it would take the place of tn.backends
 
 
-def backends() -> dict[str, dict[str, str]]:
-    """The backends of this machine, with how each is reached and what it does without. Code is for
-    the machine's own level of instructions, or for the lesser one that TENFOLD_TARGET asks for. Of
-    one that can't be used it says what is missing and what to do.
+def backends(*names: str) -> dict[str, dict[str, str]]:
+    """The backends of this machine, or those that are named, with how each is reached and what it
+    does without. Code is for the machine's own level of instructions, or for the lesser one that
+    TENFOLD_TARGET asks for. Of one that can't be used it says what is missing and what to do.
+    Devices are opened for it: of one backend alone where it is named (`"cpu"`, `"cuda:1"`).
 
     >>> import tenfold as tn
     >>> sorted(tn.backends()["cpu"])
@@ -16,8 +17,8 @@ def backends() -> dict[str, dict[str, str]]:
     """
     from tenfold.backends.registry import backend_names, backend_record
 
-    found = {"reference": {"entry": "the evaluator, in NumPy"}}
-    for name in backend_names():
+    found = {} if names else {"reference": {"entry": "the evaluator, in NumPy"}}
+    for name in names or backend_names():
         record = backend_record(name)
         why = record.missing()
         said = record.describe() if why is None else {"missing": why, **record.absent()}

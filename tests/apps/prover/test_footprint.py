@@ -15,7 +15,7 @@ from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.resolution.resolution import States, base_of, match
 from tenfold.apps.prover.rollout.loop import roll
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.room import Room
+from tenfold.apps.prover.rollout.room import Batch, Room
 from tenfold.apps.prover.rollout.run import LOST, Rollout, Search, options_of
 
 from .conftest import fact, write
@@ -99,7 +99,7 @@ def test_memory_does_not_grow_with_steps_that_nobody_takes() -> None:
 def test_long_ways_are_kept_for_fewer_candidates_at_a_time() -> None:
     for room in (Room(), replace(Room(), steps=1 << 12), replace(Room(), steps=1 << 20)):
         assert room.queue(8) * room.steps * 8 <= max(1 << 22, 8 * room.steps)
-        assert room.lanes(128, 8) <= max(1, room.queue(8))
+        assert Batch(4096, 128).within(room, 8).lanes <= max(1, room.queue(8))
 
 
 def test_only_ways_of_proofs_are_kept_where_no_others_are_read() -> None:

@@ -26,7 +26,8 @@ def spread(ends: Traced, size: int) -> Traced:
     starts = np.concatenate([np.zeros_like(ends[:1]), ends[:-1]])
     marks = tn.zeros(size + 1, ends.dtype)
     begins = (starts < ends) & (starts < size)
-    marks[np.where(begins, starts, size)] = tn.arange(ends.shape[0], dtype=ends.dtype)
+    # of those that are put in one place, which is behind the last, any will do
+    np.maximum.at(marks, np.where(begins, starts, size), tn.arange(ends.shape[0], dtype=ends.dtype))
     return np.maximum.accumulate(marks[:size])
 
 

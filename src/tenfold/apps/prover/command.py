@@ -59,7 +59,9 @@ def prove(
     height: Annotated[int, typer.Option(help="The highest proof looked for.")] = 10,
     overflow: Annotated[str, typer.Option(help="grow, mark or error.")] = "grow",
     alone: Annotated[bool, typer.Option(help="No query may use itself as a fact.")] = False,
-    backend: Annotated[str, typer.Option(help="compiled, evaluator or python.")] = "compiled",
+    backend: Annotated[
+        str, typer.Option(help="compiled, evaluator or python; cuda, cuda:1, webgpu: a GPU.")
+    ] = "compiled",
     batch: Annotated[int | None, typer.Option(help="Queries or candidates at a time.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first queries.")] = None,
     sample: Annotated[

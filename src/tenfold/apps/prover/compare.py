@@ -82,7 +82,7 @@ def show_goals(program: Program, goals: Any) -> str:
 
 
 def compare_closures(
-    program: Program, limit: int, most: int = 1 << 62
+    program: Program, limit: int, most: int = 1 << 62, backend: str = "compiled"
 ) -> tuple[int, Difference | None]:
     """How many pieces were joined by both alike, and the first difference if there is one."""
     packing, uses = Packing.of(program), uses_of(program)
@@ -103,7 +103,7 @@ def compare_closures(
         one = np.int64(1)
         state = state._replace(pieces=np.int64(0))
         given = (state, uses, packing, np.int64(limit), one)
-        ours = State(*run.on("compiled")(*given, rows=rows))
+        ours = State(*run.on(backend)(*given, rows=rows))
         theirs = State(*run.on("evaluator")(*given, rows=rows))
         found = first_difference(step, State._fields, ours, theirs)
         if found:
@@ -140,7 +140,7 @@ def compare_exhaustions(
             given = (one, without, tables, search.mask, np.int64(1))
             ours, theirs = (
                 Exhausting(*exhaust.on(backend)(*given, names=search.room.variables))
-                for backend in ("compiled", "evaluator")
+                for backend in (search.backend, "evaluator")
             )
             found = first_difference(step, ours.store._fields, ours.store, theirs.store)
             found = found or first_difference(step, Exhausting._fields[1:], ours, theirs)
@@ -157,7 +157,8 @@ def compare_rollouts(
     """How many steps both took alike, and the first difference if there is one."""
     rollout = Rollout(program, search)
     search = rollout.search
-    asked = rollout.asked(lanes[: search.room.queue(search.beam)], search.room)
+    batch = rollout.batch.within(search.room, search.beam)
+    asked = rollout.asked(lanes[: batch.queue], search.room)
     options = options_of(search, search.room)
 
     searcher = Searcher(program)
@@ -186,7 +187,8 @@ def compare_rollouts(
     for step in range(1, search.steps + 1):
         given = (asked._replace(steps=np.int64(step)), rollout.tables, search.weights)
         ours, theirs = (
-            Ends(*roll.on(backend)(*given, **options)[0]) for backend in ("compiled", "evaluator")
+            Ends(*roll.on(backend)(*given, **options)[0])
+            for backend in (search.backend, "evaluator")
         )
         found = first_difference(step, Ends._fields, *(judged(ends) for ends in (ours, theirs)))
         if found:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tenfold.apps.prover.backend import is_device
 from tenfold.apps.prover.compare import (
     Difference,
     compare_closures,
@@ -25,6 +26,11 @@ from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion
 from tenfold.apps.prover.settings import Settings
 
 BACKENDS = ("python", "evaluator", "compiled")
+
+
+def compiled(settings: Settings) -> str:
+    """The compiled backend to be looked at: the GPU that the settings name, if they do."""
+    return settings.backend if is_device(settings.backend) else "compiled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,8 @@ class Timing:
 
 
 def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timing]:
-    """The same run by the references, the evaluator and compiled; that twice, to see it warm.
+    """The same run by the references, the evaluator and compiled, on a GPU too if the settings name
+    one; the last of them twice, to see it warm.
 
     Speeds are against the plain reference, bottom-up for a closure. Top-down searches for each
     candidate by itself, so beside a closure it stops after so many seconds of patience, and says
@@ -78,7 +85,8 @@ def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timing]:
     """
     first: Any = None
     plain = 0.0
-    for turn, backend in enumerate((*BACKENDS, "compiled")):
+    backends = [*dict.fromkeys((*BACKENDS, compiled(settings)))]
+    for turn, backend in enumerate((*backends, backends[-1])):
         run = evaluate(replace(settings, backend=backend))
         made = by_mode(run)
         count = made["both"]["queries"] + made["both"]["candidates"]
@@ -87,7 +95,7 @@ def performance(settings: Settings, patience: float = 10.0) -> Iterator[Timing]:
             if run.closed is not None:
                 yield _top_down(run, patience)
         name = "bottom-up" if backend == "python" and run.closed is not None else backend
-        name = f"{name}, again" if turn == len(BACKENDS) else name
+        name = f"{name}, again" if turn == len(backends) else name
         queries, mrr = made["both"]["queries"], made["both"]["mrr"]["realistic"]
         one = Timing(name, run.seconds, _alike(made, first), count, count, queries, mrr)
         plain = plain or one.total
@@ -140,7 +148,7 @@ def seed_test(settings: Settings, count: int) -> Iterator[Seeded]:
             rest = [p for p in data.partition(":")[2].split(",") if p and "seed=" not in p]
             data = "family:" + ",".join([*rest, f"seed={seed}"])
         here = replace(settings, data=data, seed=seed)
-        ours = by_mode(evaluate(replace(here, backend="compiled")))
+        ours = by_mode(evaluate(replace(here, backend=compiled(settings))))
         same = _alike(ours, by_mode(evaluate(replace(here, backend="python"))))
         yield Seeded(seed, same, ours["both"]["mrr"])
 
@@ -172,13 +180,16 @@ def compare(settings: Settings) -> tuple[int, Difference | None]:
     data = load_for(settings)
     program = program_of(data)
     if settings.engine == "closure":
-        return compare_closures(program, settings.height)
+        return compare_closures(program, settings.height, backend=compiled(settings))
     asked = sample(queries(data, program, settings.modes, settings.limit or 4), 15, settings.seed)
     lanes = [lane for query in asked for lane in lanes_of(query, settings)]
     if settings.search == "exhaustive":
-        small = Exhaustion(settings.height, places=1 << 12, batch=len(lanes))
+        small = Exhaustion(
+            settings.height, places=1 << 12, batch=len(lanes), backend=compiled(settings)
+        )
         return compare_exhaustions(program, lanes, small)
-    search = replace(search_of(settings, program), batch=len(lanes))
+    search = search_of(replace(settings, backend=compiled(settings)), program)
+    search = replace(search, batch=len(lanes))
     return compare_rollouts(program, lanes, search)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tenfold.apps.prover.backend import check_device
 from tenfold.apps.prover.closure.engine import close_program, rank_in_closure
 from tenfold.apps.prover.closure.fixpoint import Closure
 from tenfold.apps.prover.closure.joins import Packing
@@ -99,6 +100,7 @@ def evaluate(
     True
     """
     stages, tell = Stages(), progress or (lambda event: None)
+    check_device(settings.backend)  # before much is read
     with stages.timed("read"):
         tell(Event("reading"))
         read = data or load_for(settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from tenfold.apps.prover.backend import DEVICES, is_device
 from tenfold.apps.prover.errors import InputError
 from tenfold.apps.prover.input.measures import CONFIDENCES
 from tenfold.apps.prover.input.queries import MODES
@@ -19,8 +20,8 @@ CHOICES = {
     "search": ("exhaustive", "greedy", "sampled", "beam"),
     "score": ("height", "logprob", "binary", "weight", "embedding"),
     "overflow": ("grow", "mark", "error"),
-    "backend": ("compiled", "evaluator", "python"),  # python: the engine's plain reference
 }
+BACKENDS = ("compiled", "evaluator", "python")  # python: the engine's plain reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,9 @@ class Settings:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}", fix=_either(allowed))
+        if self.backend not in BACKENDS and not is_device(self.backend):
+            fix = _either((*BACKENDS, *DEVICES))
+            raise InputError(f"backend is {self.backend!r}", fix=f"{fix}; cuda:1 is the next GPU")
         for mode in self.modes:
             if mode not in MODES:
                 raise InputError(f"mode is {mode!r}", fix=_either((*MODES, "both")))

@@ -10,6 +10,7 @@ from typing import Any
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.library.convolution import convolution_routine
 from tenfold.backends.cuda.library.product import product_scratch, product_words
+from tenfold.backends.cuda.library.reach import REACH, reach_scratch
 from tenfold.backends.cuda.library.routine import LINES, line_routine
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.support import missing
@@ -22,7 +23,6 @@ _LAPACK = ("cholesky", "det", "eig", "eigh", "inv", "lu", "qr", "slogdet", "solv
            "triangular_solve")  # fmt: skip
 _LACKING = dict.fromkeys(_LAPACK, "LAPACK factors and solves matrices")
 _LACKING |= dict.fromkeys(("fft", "rfft", "irfft"), "Fourier transforms are NumPy's own")
-_LACKING["reach"] = "chains of sparse matrices are followed one element after the other"
 
 
 @lru_cache(maxsize=8)
@@ -30,7 +30,7 @@ def capabilities(target: CudaTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
-        routines=LINES | {PRODUCT, CONVOLUTION},
+        routines=LINES | {PRODUCT, CONVOLUTION, REACH},
         scratch=partial(_scratch, target),
         lacks=_lacks,
         multiplied=frozenset({"f16", "bf16"}),
@@ -49,6 +49,8 @@ def _scratch(
     if routine == CONVOLUTION:
         found = convolution_routine(types, None, attributes)
         return None if found is None else found.scratch
+    if routine == REACH:
+        return reach_scratch(types)
     return product_scratch(types, attributes, target)
 
 

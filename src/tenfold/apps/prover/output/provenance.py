@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import tenfold
+from tenfold.apps.prover.backend import target_of
 from tenfold.apps.prover.input.dataset import Dataset
 from tenfold.apps.prover.settings import Settings
 
@@ -27,7 +28,7 @@ class Provenance:
     rules: str  # SHA-256 of the rules
     files: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file's bytes
     version: str = ""
-    target: str = ""  # what the machine code is made for
+    target: str = ""  # what the code is made for
     date: str = ""  # when the run began, UTC
     numpy: str = ""
     python: str = ""
@@ -57,7 +58,7 @@ def provenance_of(
         _digest(*(f"{rule.name}\t{rule.weight!r}\t{rule}" for rule in data.rules)),
         _hashed(settings) if files else {},
         tenfold.__version__,
-        tenfold.backends().get("cpu", {}).get("target", "none").partition(",")[0],
+        target_of(settings.backend),
         datetime.now(UTC).isoformat(timespec="seconds"),
         np.__version__,
         platform.python_version(),

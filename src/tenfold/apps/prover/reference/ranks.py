@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any
@@ -71,9 +72,14 @@ def rank_by_key(
     >>> rank_by_key((True, (0.9,)), [(True, (0.9, 0.1)), (True, (0.9,)), (False, 0)], [0, -1, 1])
     Rank(better=1, ties=0, candidates=3)
     """
-    for _, value in (mine, *others):
+    counts = Counter(zip(others, orders, strict=True))  # most have few different scores
+    for _, value in (mine, *(key for key, _ in counts)):
         if isinstance(value, float) and math.isnan(value):
             raise ScoreError("a score is not a number", fix="look at the weights of the policy")
-    pairs = list(zip(others, orders, strict=True))
-    better = sum(key > mine or (key == mine and order > 0) for key, order in pairs)
-    return Rank(better, sum(key == mine and order == 0 for key, order in pairs), len(pairs))
+    better = ties = 0
+    for (key, order), count in counts.items():
+        if key == mine and order == 0:
+            ties += count
+        elif key > mine or (key == mine and order > 0):
+            better += count
+    return Rank(better, ties, len(others))

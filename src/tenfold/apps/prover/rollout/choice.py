@@ -17,6 +17,8 @@ from tenfold.apps.prover.rollout.policy import Weights, judge, judged, summed
 if TYPE_CHECKING:
     from tenfold.apps.prover.rollout.loop import Beams, Requests, Search, Step
 
+_TURNED = np.iinfo(np.int64).max  # the bits of a negative number that are turned for its key
+_LEAST = int(np.float64(-np.inf).view(np.int64)) ^ _TURNED  # the key of what is never chosen
 NEAR = 1e-4  # scores of the network that lie closer are a near-tie
 
 
@@ -61,25 +63,50 @@ def perturbed(step: Step, search: Search, asked: Requests, weights: Weights | No
     return step.scores - np.log(-np.log(drawn))
 
 
-def best(wish: Traced, lane: Traced, lanes: int, beam: int) -> tuple[Traced, Traced, Traced]:
+def _key(x: Traced) -> Traced:
+    """Integers in the order of some f64, zeros alike, NaN with the least: of integers the greatest
+    is found in any order.
+
+    >>> made = _key(np.array([np.nan, -np.inf, -1.5, -0.0, 0.0, 2.5, np.inf]))
+    >>> [int(n) for n in np.sign(np.diff(made))], int(made[0]) == _LEAST
+    ([0, 1, 1, 0, 1, 1], True)
+    >>> _of_key(made).tolist()
+    [-inf, -inf, -1.5, 0.0, 0.0, 2.5, inf]
+    """
+    bits = (x + 0.0).view(np.int64)
+    return np.where(x == x, np.where(bits < 0, bits ^ _TURNED, bits), _LEAST)
+
+
+def _of_key(keys: Traced) -> Traced:
+    return np.where(keys < 0, keys ^ _TURNED, keys).view(np.float64)
+
+
+def best(
+    wish: Traced, lane: Traced, lanes: int, beam: int, exact: bool
+) -> tuple[Traced, Traced, Traced | None]:
     """The slots of each lane's greatest wishes, the first of equals first; whether there is one;
-    and whether the last that is chosen and the first that is not lie within rounding."""
+    and whether the last that is chosen and the first that is not lie within rounding: None where
+    they are exact."""
     slots = tn.arange(wish.shape[0], dtype=np.int32)
-    open_ = wish > -np.inf
+    keys = _key(wish)
+    open_ = keys > _LEAST
     order, some = [], []
-    last = next_ = tn.full(lanes, np.inf, np.float64)
-    for turn in range(beam + 1):
-        last = next_
+    last = top = tn.full(lanes, _LEAST, np.int64)
+    for turn in range(beam + (not exact)):
+        last = top
         home = np.where(open_, lane, lanes)
-        top = tn.full(lanes + 1, -np.inf, np.float64)
-        np.maximum.at(top, home, wish)
-        next_ = top[:lanes]
+        greatest = tn.full(lanes + 1, _LEAST, np.int64)
+        np.maximum.at(greatest, home, keys)
+        top = greatest[:lanes]
         if turn < beam:
             first = tn.full(lanes + 1, wish.shape[0], np.int32)
-            np.minimum.at(first, np.where(wish == take(top, lane), home, lanes), slots)
+            np.minimum.at(first, np.where(keys == take(greatest, lane), home, lanes), slots)
             first = np.minimum(first, wish.shape[0] - 1)
             order.append(first[:lanes])
-            some.append(next_ > -np.inf)
+            some.append(top > _LEAST)
             open_ = open_ & (slots != take(first, lane))
-    near = (next_ > -np.inf) & (last < np.inf) & (last - next_ < NEAR)
+    near = None
+    if not exact:
+        one, other = _of_key(last), _of_key(top)
+        near = (top > _LEAST) & (one < np.inf) & (one - other < NEAR)
     return np.stack(order, axis=1), np.stack(some, axis=1), near

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import nlargest
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from tenfold.apps.prover.rollout.draws import lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
 from tenfold.apps.prover.rollout.queue import Lane
-from tenfold.apps.prover.rollout.room import QUEUE, Room
+from tenfold.apps.prover.rollout.room import QUEUE, Batch, Room
 from tenfold.apps.prover.rollout.run import LOST, LaneResult, Rollout, Search
 from tenfold.apps.prover.rollout.usage import Usage
 from tenfold.apps.prover.rollout.weighted import weigh_all
@@ -32,6 +33,7 @@ from tenfold.apps.prover.scores.embedding import Embedding
 from tenfold.apps.prover.settings import Settings
 
 Searching = Callable[[Sequence[Lane]], list[LaneResult]]
+_LOST = frozenset(map(int, OVERFLOWS))
 VARIABLES = 64  # that random weights have embeddings for
 
 
@@ -47,7 +49,8 @@ def rank_by_rollout(
     usage = usage or Usage(settings.memory)
     searching = searching_of(settings, program, usage)
     checker = Searcher(program) if settings.check else None
-    for part in _parts(asked, 2 * QUEUE):
+    batch = Batch.of(settings.backend, program, _beam(settings), settings.batch)
+    for part in _parts(asked, max(2 * QUEUE, batch.queue)):
         lanes = [lane for query in part for lane in lanes_of(query, settings)]
         ended = searching(lanes)
         scores_, ended = _scores(settings, program, lanes, ended, usage)
@@ -88,7 +91,7 @@ def search_of(settings: Settings, program: Program) -> Search:
     weights, variables = _weights(settings, program)
     return Search(
         weights,
-        settings.beam if settings.search == "beam" else 1,
+        _beam(settings),
         settings.search == "sampled",
         settings.steps,
         settings.height,
@@ -99,6 +102,11 @@ def search_of(settings: Settings, program: Program) -> Search:
         memory=settings.memory,
         every_way=False,  # those that prove nothing are read by nobody
     )
+
+
+def _beam(settings: Settings) -> int:
+    """States of a lane."""
+    return settings.beam if settings.search == "beam" else 1
 
 
 def _roomier(room: Room, settings: Settings) -> Room:
@@ -123,12 +131,13 @@ def _deepen(program: Program, lanes: Sequence[Lane], settings: Settings) -> list
 
 
 def lanes_of(query: Query, settings: Settings) -> list[Lane]:
-    """The query itself, then its candidates."""
+    """The query itself, then its candidates. Where nothing is drawn all ids are 0."""
     without = query.fact if settings.alone else None
-    return [
-        Lane(query.corrupt(c), lane_id(settings.seed, query.mode, query.fact, c), without)
-        for c in (query.own, *query.candidates)
-    ]
+    named = (query.own, *query.candidates)
+    ids: Iterable[int] = repeat(0)
+    if settings.search == "sampled":
+        ids = [lane_id(settings.seed, query.mode, query.fact, c) for c in named]
+    return [Lane(query.corrupt(c), id_, without) for c, id_ in zip(named, ids, strict=False)]
 
 
 def _parts(asked: Sequence[Query], lanes: int) -> Iterator[list[Query]]:
@@ -200,29 +209,32 @@ def _found(
     checked: int,
     embedding: Embedding | None,
 ) -> Finding:
-    proved = [end.outcome == Outcome.PROVED for end in ends]
-    lost = [end.outcome in OVERFLOWS for end in ends]
+    codes = [int(end.outcome) for end in ends]  # an enumeration's hashes take long
+    outcomes = Counter({Outcome(code): n for code, n in Counter(codes).items()})
+    proved = [code == Outcome.PROVED for code in codes]
+    lost = [code in _LOST for code in codes]
     above: tuple[int, ...] = ()
     if lost[0]:  # nothing is known: anything may be better
         rank = Rank(0, len(ends) - 1, len(ends) - 1)
     else:
         # a candidate without an answer may be better or worse: it counts as a tie, so that the
         # optimistic and pessimistic ranks are bounds
+        candidates = query.candidates
         kept = [i for i in range(1, len(ends)) if not lost[i]]
         keys = [(proved[i], scores[i]) for i in (0, *kept)]
-        places = [query.candidates[i - 1] for i in kept]
+        places = [candidates[i - 1] for i in kept]
         order = embedding.order([query])[0][places].tolist() if embedding else [0] * len(kept)
         rank = rank_by_key(keys[0], keys[1:], order)
         if rank.better:
             others = embedding.scores([query])[0][places].tolist() if embedding else order
             all_ = zip(keys[1:], others, (-c for c in places), strict=True)
             above = tuple(-c for *_, c in nlargest(min(rank.better, LISTED), all_))
-        rank = Rank(rank.better, rank.ties + sum(lost), len(lost) - 1)
+        rank = Rank(rank.better, rank.ties + sum(lost), len(ends) - 1)
     weight = scores[0][1] if settings.score == "weight" and proved[0] else None
     return Finding(
         rank,
         ends[0].height,
-        Counter(end.outcome for end in ends),
+        outcomes,
         sum(end.near for end in ends),
         checked,
         weight[0] if isinstance(weight, tuple) else weight,

@@ -312,9 +312,8 @@ def _moved(
     size = search.beams.words.shape[0]
     beam = search.beams.live.shape[0] // lanes
     queue = asked.words.shape[0] - 1
-    order, live, near = best(step.wish, step.lane, lanes, beam)
-    if weights is None:  # equal chances are exact on every backend
-        near = near & ~near
+    # equal chances are exact on every backend
+    order, live, near = best(step.wish, step.lane, lanes, beam, exact=weights is None)
     # a lane at a dead end, or without room, stays where it was
     onward = goes & ((outcome == RUNNING) | (outcome == int(Outcome.PROVED)))
     at = order.reshape(lanes * beam)
@@ -338,7 +337,9 @@ def _moved(
     longer = (outcome == RUNNING) & (steps >= most)  # no room for another step of its way
     outcome = np.where(longer, int(Outcome.OVERFLOW_STEPS), outcome).astype(np.int32)
     done = goes & (outcome != RUNNING)
-    nears = search.near + (onward & (outcome != int(Outcome.PROVED)) & near)
+    nears = search.near
+    if near is not None:
+        nears = nears + (onward & (outcome != int(Outcome.PROVED)) & near)
     ended = np.where(done, search.number, queue)
     code = take(step.k, at) * beam + (parent % beam if beam > 1 else 0)
     here = np.minimum(search.step, most - 1)

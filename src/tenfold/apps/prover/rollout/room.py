@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from tenfold.apps.prover.backend import is_device
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 
 QUEUE = 4096  # candidates of one call
 GOALS = 64  # of a state that is given more
 WAYS = 1 << 22  # choices that the candidates of one call may come to
+DEVICE_LANES = 1 << 13  # on a GPU, of one state each
+DEVICE_SLOTS = 16  # of each of these states
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,34 @@ class Room:
             return None
         return replace(self, variables=min(2 * self.variables, names))
 
-    def queue(self, beam: int) -> int:
+    def queue(self, beam: int, most: int = QUEUE) -> int:
         """Candidates of one call: fewer where their ways may be long, so that these stay small."""
-        return max(1, min(QUEUE, WAYS // (self.steps * beam)))
+        return max(1, min(most, WAYS // (self.steps * beam)))
 
-    def lanes(self, most: int, beam: int) -> int:
-        """Lanes that search together, at most so many: each keeps all states of its way."""
-        return max(1, min(most, self.queue(beam) // 4))
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How much goes together on a backend: candidates of one call, lanes that search at once, slots
+    for successors that each lane adds to those of the room, and calls at a time."""
+
+    queue: int
+    lanes: int
+    slots: int = 0
+    threads: int = 1
+
+    @staticmethod
+    def of(backend: str, program: Program, beam: int, lanes: int | None = None) -> Batch:
+        """What suits a backend, with so many lanes if they are given. On a GPU a round takes about
+        as long for thousands of lanes as for one."""
+        if not is_device(backend):
+            return Batch(QUEUE, lanes or lanes_for(program, beam), threads=_cores())
+        lanes = lanes or max(1, DEVICE_LANES // beam)
+        return Batch(max(QUEUE, 4 * lanes), lanes, DEVICE_SLOTS * beam)
+
+    def within(self, room: Room, beam: int) -> Batch:
+        """As much of it as goes with a room: each lane keeps all states of its way."""
+        queue = room.queue(beam, self.queue)
+        return replace(self, queue=queue, lanes=max(1, min(self.lanes, queue // 4)))
 
 
 def lanes_for(program: Program, beam: int = 1) -> int:
@@ -67,6 +92,13 @@ def lanes_for(program: Program, beam: int = 1) -> int:
     wanted = (1 << 28) // max(1, _most_successors(program)) ** 2
     lanes = min(128, max(32, 1 << wanted.bit_length() >> 1))
     return max(4, lanes // (1 << (beam - 1).bit_length()))
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _most_successors(program: Program) -> int:

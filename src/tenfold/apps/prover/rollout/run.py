@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from tenfold.apps.prover.rollout.loop import Ends, Requests, roll
 from tenfold.apps.prover.rollout.policy import Weights
 from tenfold.apps.prover.rollout.queue import Lane as Lane
 from tenfold.apps.prover.rollout.queue import asked_of
-from tenfold.apps.prover.rollout.room import Room, lanes_for
+from tenfold.apps.prover.rollout.room import Batch, Room
 from tenfold.apps.prover.rollout.usage import Capacity, Usage, megabytes
 
 _OUTCOMES = {int(outcome): outcome for outcome in Outcome}
@@ -38,9 +37,11 @@ class Search:
     height: int = 10
     room: Room = field(default_factory=Room)
     overflow: str = "grow"  # error, grow or mark
-    batch: int | None = None  # lanes that search together; None: as many as suit the program
+    # lanes that search together; None: as many as suit the program and the backend
+    batch: int | None = None
     backend: str = "compiled"
-    threads: int = 0  # that search at once, each with its own part of the queue; 0: one a core
+    # that search at once, each with its own part of the queue; 0: as many as suit the backend
+    threads: int = 0
     mask: int = 2**64 - 1  # which bits of a state's hash count; fewer for tests of collisions
     memory: int | None = None  # bytes of arrays, of all threads together
     every_way: bool = True  # whether choices that lead to no proof are kept, too
@@ -76,8 +77,9 @@ class Rollout:
     """
 
     def __init__(self, program: Program, search: Search, usage: Usage | None = None) -> None:
+        self.batch = Batch.of(search.backend, program, search.beam, search.batch)
         if search.batch is None:
-            search = replace(search, batch=lanes_for(program, search.beam))
+            search = replace(search, batch=self.batch.lanes)
         self.program = program
         self.search = search
         self.usage = usage or Usage(search.memory)
@@ -128,18 +130,17 @@ class Rollout:
         return self.fits[room]
 
     def _fit(self, room: Room) -> Capacity | None:
-        search = self.search
-        assert search.batch is not None
-        lanes, threads = room.lanes(search.batch, search.beam), search.threads or _cores()
+        search, batch = self.search, self.batch.within(room, self.search.beam)
+        lanes, threads = batch.lanes, search.threads or batch.threads
         while True:
-            given = (self.asked([], room), self.tables, search.weights)
-            graph = roll.graph(search.backend, *given, **options_of(search, room, lanes))
-            each = footprint(graph)
+            options = self.options(room, lanes)
+            given = (self.asked([], room, options["slots"]), self.tables, search.weights)
+            each = footprint(roll.graph(search.backend, *given, **options))
             if search.memory is not None:
                 threads = min(threads, search.memory // each)
             if threads:
-                sizes = (room.successors, room.goals, room.variables, _most(search, room), None)
-                return Capacity(*sizes, lanes, threads, threads * each)
+                sizes = (room.goals, room.variables, _most(search, room), None)
+                return Capacity(options["slots"], *sizes, lanes, threads, threads * each)
             if lanes == 1:
                 if search.overflow == "error":
                     raise CapacityError(
@@ -155,13 +156,14 @@ class Rollout:
             return []
         search, threads = self.search, fit.threads
         # each thread has its share of every query's lanes, so that all end at about one time
-        count = min(len(lanes), threads * -(-len(lanes) // (threads * room.queue(search.beam))))
+        queue = self.batch.within(room, search.beam).queue
+        count = min(len(lanes), threads * -(-len(lanes) // (threads * queue)))
         parts = [lanes[i::count] for i in range(count)]
-        options = options_of(search, room, fit.lanes)
+        options = self.options(room, fit.lanes)
         shapes = (*options.values(), *(np.shape(t) for t in leaves(self.tables)))
         kind = None if search.weights is None else tuple(w.shape for w in search.weights)
         if roll.is_new(search.backend, *shapes, kind):
-            short = self.asked(parts[0], room)._replace(steps=np.int64(1))
+            short = self.asked(parts[0], room, options["slots"])._replace(steps=np.int64(1))
             roll.on(search.backend)(short, self.tables, search.weights, **options)
 
         def ends(part: Sequence[Lane]) -> list[LaneResult]:
@@ -174,17 +176,22 @@ class Rollout:
                 made = list(pool.map(ends, parts))
         return [made[i % count][i // count] for i in range(len(lanes))]
 
-    def asked(self, lanes: Sequence[Lane], room: Room) -> Requests:
-        """Lanes as a queue."""
-        search = self.search
+    def options(self, room: Room, lanes: int) -> dict[str, Any]:
+        """What a rollout of so many lanes is traced for on this backend."""
+        slots = room.successors + self.batch.slots * lanes
+        return options_of(self.search, replace(room, successors=slots), lanes)
+
+    def asked(self, lanes: Sequence[Lane], room: Room, slots: int | None = None) -> Requests:
+        """Lanes as a queue, for a rollout with so many slots; without, those of the room."""
+        search, queue = self.search, self.batch.within(room, self.search.beam).queue
         return asked_of(
-            lanes, self.tables, room.variables, room.successors, search.height, search.steps,
-            search.mask, room.queue(search.beam),
+            lanes, self.tables, room.variables, slots or room.successors, search.height,
+            search.steps, search.mask, queue,
         )  # fmt: skip
 
     def _ends(self, lanes: Sequence[Lane], room: Room, options: dict[str, Any]) -> list[LaneResult]:
         search = self.search
-        asked = self.asked(lanes, room)
+        asked = self.asked(lanes, room, options["slots"])
         ends, *_ = roll.on(search.backend)(asked, self.tables, search.weights, **options)
         return rolled(Ends(*ends), len(lanes), search.height, search.every_way)
 
@@ -221,13 +228,6 @@ def _ways(choices: Any, lengths: Any) -> list[tuple[int, ...]]:
     flat = tuple(choices[:, :, 0][used].tolist())
     ends = np.cumsum(lengths).tolist()
     return [flat[a:b] for a, b in pairwise([0, *ends])]
-
-
-def _cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def leaves(tables: Tables) -> list[Any]:

@@ -89,11 +89,12 @@ def routine_of(
     none here; `aligned` if all its arrays begin at multiples of 16 bytes."""
     from tenfold.backends.cuda.library.convolution import convolution_routine
     from tenfold.backends.cuda.library.product import product_routine
+    from tenfold.backends.cuda.library.reach import REACH, reach_routine
     from tenfold.graph.op import CONVOLUTION, PRODUCT
 
     product = partial(product_routine, target=target, aligned=aligned)
     convolution = partial(convolution_routine, aligned=aligned)
-    found: dict[str, Find] = {PRODUCT: product, CONVOLUTION: convolution}
+    found: dict[str, Find] = {PRODUCT: product, CONVOLUTION: convolution, REACH: reach_routine}
     if name in found:
         return found[name](types, result, given)
     return line_routine(name, types[0], given)
