@@ -88,6 +88,46 @@ def test_the_first_of_equals_and_of_nans(kind: str) -> None:
     reduced(kind, "f32", x.shape, (1,), x)
 
 
+def places(kind: str, dtype: str, shape: tuple[int, int], axis: int, also: bool = False) -> Kernel:
+    """Where an extreme lies, and with `also` what it is, by a reduction of its own."""
+    b = Builder()
+    rows, length = shape if axis else shape[::-1]
+    x, out = b.buffer(dtype, rows * length), b.buffer("i64", rows, "write")
+    tops = b.buffer(dtype, rows, "write")
+    i = b.axis(rows)
+    over, k = b.reduced(length, 1)
+    value = b.load(x, i * length + k if axis else k * rows + i)
+    b.store(out, i, b.state(b.reduce(kind, (over,), value, b.index(k)), 1))
+    if also:
+        b.store(tops, i, b.reduce(kind.removeprefix("arg"), (over,), value))
+    return b.finish()
+
+
+@pytest.mark.parametrize("dtype", ORDERED)
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+@pytest.mark.parametrize("shape", [(6, 13), (6, 33), (4, 64), (3, 700), (2, 1024), (2, 4096)])
+def test_places_alone(kind: str, dtype: str, shape: tuple[int, int]) -> None:
+    """They are looked for once the extreme is known, which is joined once for all that ask."""
+    out, tops = np.zeros(shape[0], np.int64), np.zeros(shape[0], values(1, dtype).dtype)
+    for seed in range(2):
+        beside(places(kind, dtype, shape, 1), values(shape, dtype, seed), out, tops)
+    # Of zeros of both signs, which one the greatest is depends on the order of joining.
+    x = values(shape, dtype) if dtype[0] in "iu" else np.arange(np.prod(shape)).reshape(shape) % 5
+    beside(places(kind, dtype, shape, 1, also=True), x.astype(tops.dtype), out, tops)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+def test_places_among_equals_and_nans(kind: str, axis: int) -> None:
+    for length in (5, 40, 300, 1000):
+        x = np.zeros((5, length), np.float32)
+        x[1, length // 2] = x[1, length - 1] = np.nan
+        x[2, ::2], x[3, 3:], x[4] = -0.0, np.inf, -np.inf
+        x = np.ascontiguousarray(np.repeat(x, 7, 0) if axis else np.repeat(x, 7, 0).T)
+        out, tops = np.zeros(35, np.int64), np.zeros(35, np.float32)
+        beside(places(kind, "f32", x.shape, axis), x, out, tops)
+
+
 @pytest.mark.parametrize("shape", [(3, 5), (4, 64), (7, 65), (9, 256), (3, 1003), (2, 1024)])
 def test_softmax(shape: tuple[int, int]) -> None:
     """One kernel for all: three stages over a row that is read once."""

@@ -83,7 +83,7 @@ class ColumnTeam:
         runs = []
         for first in range(0, len(slots), _RUN):
             held = joining.identity
-            for n in range(first, first + _RUN):
+            for n in range(first, min(first + _RUN, len(slots))):
                 held = chosen(w, slots[n], joining, held, joining.step(w, held, values[n]))
             runs.append(held)
         held = balanced(w, joining, runs)

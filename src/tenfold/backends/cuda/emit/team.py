@@ -23,6 +23,14 @@ from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Fold
 
 _LANES = 16
+_REDUCED = {  # what a warp joins by one instruction
+    ("min", "i32"): "min",
+    ("max", "i32"): "max",
+    ("sum", "i32"): "add",
+    ("min", "u32"): "umin",
+    ("max", "u32"): "umax",
+    ("sum", "u32"): "add",
+}
 
 
 @frozen
@@ -100,9 +108,11 @@ class Team:
         loop, `again`, shared memory is written to more than once."""
         if joining.shaped:
             return self._shaped(joining, values, slots, again)
-        w, held = self.w, joining.identity
-        for given, slot in zip(values, slots, strict=True):
-            held = chosen(self.w, slot, joining, held, joining.step(w, held, given))
+        w = self.w
+        held = balanced(w, joining, [
+            chosen(w, slot, joining, joining.identity, list(given))
+            for given, slot in zip(values, slots, strict=True)
+        ])  # fmt: skip
         held = self._by_shuffles(joining, held, min(self.layout.threads, WARP))
         if self.warps > 1:
             held = balanced(w, joining, self._exchanged(joining, held, again))
@@ -110,6 +120,9 @@ class Team:
 
     def _by_shuffles(self, joining: Joining, held: Held, count: int) -> Held:
         """What so many neighbouring threads hold, in each of them."""
+        if count == WARP and (joining.kind, joining.dtype) in _REDUCED:
+            name = f"llvm.nvvm.redux.sync.{_REDUCED[joining.kind, joining.dtype]}"
+            return [self.w.call("i32", name, ("i32", held[0]), ("i32", "-1"))]
         step = 1
         while step < count:
             held = joining.merge(self.w, held, self.shuffled(joining, held, step))
