@@ -13,6 +13,7 @@ import numpy as np
 from tenfold.backends.cuda.array import DeviceInput, device_input
 from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
+from tenfold.backends.cuda.emit.function import ARRIVED
 from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
 
 _ALIGN = 256
+_NOTHING_ARRIVED = np.zeros(ARRIVED, np.uint8)
 PINNED = 1 << 17  # bytes of a result from which it pays to have it in pinned memory
 _EAGER, _NAP = 2e-3, 50e-6  # seconds: a loop is asked all the time at first, then now and then
 
@@ -58,6 +60,9 @@ class Room:
         weakref.finalize(self, device.free, self.base)
         *places, self.arena, self.partial = (self.base + start for start in starts)
         self.partial_bytes = partial
+        if partial:  # with which kernels count blocks, from zero to zero
+            device.upload(self.partial, _NOTHING_ARRIVED, self.stream)
+            device.wait(self.stream)
         self.places = places
         self.fault = device.fault_word()
         self.staged: dict[int, Staging | None] = {}  # by the number of arguments
