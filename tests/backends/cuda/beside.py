@@ -93,8 +93,9 @@ def launched(
         memory.write(places[-1], array)
     fault = memory.alloc(16)
     memory.fill(fault, 16, 0)
-    partial = memory.alloc(made.partial + 16)
-    memory.fill(partial, ARRIVED if made.partial else 16, 0)
+    counts = memory.alloc(ARRIVED + made.partial + 16)
+    memory.fill(counts, ARRIVED, 0)
+    partial = counts + ARRIVED
     for one in made.launches:
         words = made.words(one, places, params, partial, fault)
         if one.blocks:
@@ -104,8 +105,7 @@ def launched(
             simt.launch(module, one.function, grid, block, given, memory, approximate=fast)
     for array, place in zip(arrays, places, strict=True):
         array[...] = memory.read(place, array.dtype, array.shape)
-    if made.partial:  # the counts of blocks are as they were
-        assert not memory.read(partial, np.dtype(np.uint8), (ARRIVED,)).any()
+    assert not memory.read(counts, np.dtype(np.uint8), (ARRIVED,)).any()  # as they were
     found = int(memory.read(fault, np.dtype(np.uint32), 1)[0])
     return Launched(whole, [(one.blocks, one.threads) for one in made.launches], found)
 

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.backends.cuda.emit import phases
 from tenfold.backends.cuda.emit.team import layout_of
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import Fold
 from tests.backends.cpu.running import reduction
 from tests.backends.cpu.test_kernels import layernorm, softmax
-from tests.backends.cuda.beside import Launched, beside, values
+from tests.backends.cuda.beside import CPU, Launched, beside, equal, values
+from tests.backends.cuda.simulated import SimulatedGpu, simulated
 
 CHUNK = Fold().stretch
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -222,3 +224,23 @@ def test_dots(strict: bool) -> None:
     rng = np.random.default_rng(4)
     xs, ys = (rng.standard_normal(s).astype(np.float32) for s in ((5, 300), 300))
     beside(b.finish(), xs, ys, np.zeros(5, np.float32), strict=strict)
+
+
+def test_counts_of_blocks_begin_anew() -> None:
+    """Arrays summed by parts again and again, with a scatter in the same memory between them."""
+
+    def program(x: Any, places: Any) -> Any:
+        out = np.zeros(100, np.float32)
+        np.add.at(out, places, x[:3000])
+        return x.sum(), out, (x * out[3]).sum()
+
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(3 * CHUNK + 5).astype(np.float32)
+    given = [x, rng.integers(0, 100, 3000)]
+    graph, gpu = tn.trace(program, *given), SimulatedGpu()
+    made, want = simulated(gpu).compile(graph), CPU.compile(graph)
+    for _ in range(3):
+        got = made([a.copy() for a in given])
+        for one, other in zip(got, want([a.copy() for a in given]), strict=True):
+            assert equal(np.asarray(one), np.asarray(other))
+    assert sum(blocks == 4 for _, blocks, _ in gpu.launches) == 6

@@ -123,7 +123,7 @@ class Phases(ABC):
 
     def room(self, members: Sequence[int], until: tuple[int, int] | None) -> Any:
         """Where the partial results of a state of a member begin, in bytes; of all, their end."""
-        total: Any = ARRIVED
+        total: Any = 0
         for member in members:
             for state, ty in enumerate(Joining.of(self.kernel, member).types):
                 if (member, state) == until:
@@ -217,8 +217,12 @@ class PhaseWriter(ABC):
     def _partial_at(self, member: int, state: int, ty: str, part: Text) -> Text:
         """Where a partial result lies: those of a row side by side."""
         w, phases = self.w, self.phases
-        start = w.const("i64", phases.room(phases.every, (member, state)), False)
-        base = w.op(f"getelementptr i8, ptr addrspace(1) %partial, i64 {start}")
+        start = phases.room(phases.every, (member, state))
+        base = "%partial"
+        if not (isinstance(start, int) and start == 0):
+            base = w.op(
+                f"getelementptr i8, ptr addrspace(1) %partial, i64 {w.const('i64', start, False)}"
+            )
         row = self.number
         if self.t.position == "i32":
             row = w.op(f"zext i32 {row} to i64")
@@ -269,7 +273,8 @@ class PhaseWriter(ABC):
         wait(w)
 
         def count() -> list[Text]:
-            group = w.op(f"zext i32 {self.group} to i64")
+            group = w.op(f"sub i32 {self.group}, {_ARRIVALS}")
+            group = w.op(f"sext i32 {group} to i64")
             at = w.op(f"getelementptr i32, ptr addrspace(1) %partial, i64 {group}")
             most = w.op(f"sub i32 {w.const('i32', self.phases.parts, False)}, 1")
             w.put(fence)

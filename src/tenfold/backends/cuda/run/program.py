@@ -52,16 +52,18 @@ class Room:
         self.device = device
         self.stream = device.stream()
         starts, total = list[int](), 0
-        for size in (*sizes, arena, partial):
+        counts = ARRIVED if partial else 0
+        for size in (*sizes, arena, counts + partial):
             starts.append(total)
             total += -(-max(size, 1) // _ALIGN) * _ALIGN
         self.nbytes = total
         self.base = device.alloc(total)
         weakref.finalize(self, device.free, self.base)
-        *places, self.arena, self.partial = (self.base + start for start in starts)
+        *places, self.arena, arrived = (self.base + start for start in starts)
+        self.partial = arrived + counts
         self.partial_bytes = partial
-        if partial:  # with which kernels count blocks, from zero to zero
-            device.upload(self.partial, _NOTHING_ARRIVED, self.stream)
+        if counts:  # by which kernels count blocks, from zero to zero
+            device.upload(arrived, _NOTHING_ARRIVED, self.stream)
             device.wait(self.stream)
         self.places = places
         self.fault = device.fault_word()
