@@ -12,6 +12,7 @@ import simt
 from tenfold.backends.cpu.backend import BACKEND as CPU
 from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.compile import module_text, prepare
+from tenfold.backends.cuda.emit.function import ARRIVED
 from tenfold.backends.cuda.run.kernels import KernelCode, bound
 from tenfold.backends.cuda.target import CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
@@ -91,7 +92,9 @@ def launched(
         memory.write(places[-1], array)
     fault = memory.alloc(16)
     memory.fill(fault, 16, 0)
-    partial = memory.alloc(made.partial + 16)
+    counts = memory.alloc(ARRIVED + made.partial + 16)
+    memory.fill(counts, ARRIVED, 0)
+    partial = counts + ARRIVED
     for one in made.launches:
         words = made.words(one, places, params, partial, fault)
         if one.blocks:
@@ -101,6 +104,7 @@ def launched(
             simt.launch(module, one.function, grid, block, given, memory, approximate=fast)
     for array, place in zip(arrays, places, strict=True):
         array[...] = memory.read(place, array.dtype, array.shape)
+    assert not memory.read(counts, np.dtype(np.uint8), (ARRIVED,)).any()  # as they were
     found = int(memory.read(fault, np.dtype(np.uint32), 1)[0])
     return Launched(whole, [(one.blocks, one.threads) for one in made.launches], found)
 

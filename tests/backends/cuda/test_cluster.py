@@ -67,6 +67,21 @@ def test_two_results_of_every_width(dtype: str) -> None:
     assert done.launches == [(4, 512)]
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i64"])
+def test_places_alone(dtype: str) -> None:
+    """Where the greatest of a row lies, in a row that is read again."""
+    b = Builder()
+    x, out = b.buffer(dtype, 2 * 9001), b.buffer("bool", 2 * 9001, "write")
+    i, j = b.axis(2), b.axis(9001)
+    over, k = b.reduced(9001, 1)
+    place = b.state(b.reduce("argmax", (over,), b.load(x, i * 9001 + k), b.index(k)), 1)
+    b.store(out, i * 9001 + j, b.op("gt", "bool", b.index(j), place))
+    given = values((2, 9001), dtype)
+    given[1, ::3] = given[1].max()
+    done = beside(b.finish(), given, np.zeros(given.shape, bool))
+    assert done.launches == [(4, 512)]
+
+
 def test_what_is_read_once_is_no_clusters() -> None:
     b = Builder()
     x, out = b.buffer("f32", 20000), b.buffer("f32", 2, "write")

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.backends.cuda.emit import phases
 from tenfold.backends.cuda.emit.team import layout_of
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import Fold
 from tests.backends.cpu.running import reduction
 from tests.backends.cpu.test_kernels import layernorm, softmax
-from tests.backends.cuda.beside import Launched, beside, values
+from tests.backends.cuda.beside import CPU, Launched, beside, equal, values
+from tests.backends.cuda.simulated import SimulatedGpu, simulated
 
 CHUNK = Fold().stretch
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -86,6 +88,46 @@ def test_the_first_of_equals_and_of_nans(kind: str) -> None:
     x[1, 777] = x[1, 2500] = np.nan
     x[2, ::2], x[3, 5:] = -0.0, np.inf
     reduced(kind, "f32", x.shape, (1,), x)
+
+
+def places(kind: str, dtype: str, shape: tuple[int, int], axis: int, also: bool = False) -> Kernel:
+    """Where an extreme lies, and with `also` what it is, by a reduction of its own."""
+    b = Builder()
+    rows, length = shape if axis else shape[::-1]
+    x, out = b.buffer(dtype, rows * length), b.buffer("i64", rows, "write")
+    tops = b.buffer(dtype, rows, "write")
+    i = b.axis(rows)
+    over, k = b.reduced(length, 1)
+    value = b.load(x, i * length + k if axis else k * rows + i)
+    b.store(out, i, b.state(b.reduce(kind, (over,), value, b.index(k)), 1))
+    if also:
+        b.store(tops, i, b.reduce(kind.removeprefix("arg"), (over,), value))
+    return b.finish()
+
+
+@pytest.mark.parametrize("dtype", ORDERED)
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+@pytest.mark.parametrize("shape", [(6, 13), (6, 33), (4, 64), (3, 700), (2, 1024), (2, 4096)])
+def test_places_alone(kind: str, dtype: str, shape: tuple[int, int]) -> None:
+    """They are looked for once the extreme is known, which is joined once for all that ask."""
+    out, tops = np.zeros(shape[0], np.int64), np.zeros(shape[0], values(1, dtype).dtype)
+    for seed in range(2):
+        beside(places(kind, dtype, shape, 1), values(shape, dtype, seed), out, tops)
+    # Of zeros of both signs, which one the greatest is depends on the order of joining.
+    x = values(shape, dtype) if dtype[0] in "iu" else np.arange(np.prod(shape)).reshape(shape) % 5
+    beside(places(kind, dtype, shape, 1, also=True), x.astype(tops.dtype), out, tops)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+def test_places_among_equals_and_nans(kind: str, axis: int) -> None:
+    for length in (5, 40, 300, 1000):
+        x = np.zeros((5, length), np.float32)
+        x[1, length // 2] = x[1, length - 1] = np.nan
+        x[2, ::2], x[3, 3:], x[4] = -0.0, np.inf, -np.inf
+        x = np.ascontiguousarray(np.repeat(x, 7, 0) if axis else np.repeat(x, 7, 0).T)
+        out, tops = np.zeros(35, np.int64), np.zeros(35, np.float32)
+        beside(places(kind, "f32", x.shape, axis), x, out, tops)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (4, 64), (7, 65), (9, 256), (3, 1003), (2, 1024)])
@@ -182,3 +224,23 @@ def test_dots(strict: bool) -> None:
     rng = np.random.default_rng(4)
     xs, ys = (rng.standard_normal(s).astype(np.float32) for s in ((5, 300), 300))
     beside(b.finish(), xs, ys, np.zeros(5, np.float32), strict=strict)
+
+
+def test_counts_of_blocks_begin_anew() -> None:
+    """Arrays summed by parts again and again, with a scatter in the same memory between them."""
+
+    def program(x: Any, places: Any) -> Any:
+        out = np.zeros(100, np.float32)
+        np.add.at(out, places, x[:3000])
+        return x.sum(), out, (x * out[3]).sum()
+
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(3 * CHUNK + 5).astype(np.float32)
+    given = [x, rng.integers(0, 100, 3000)]
+    graph, gpu = tn.trace(program, *given), SimulatedGpu()
+    made, want = simulated(gpu).compile(graph), CPU.compile(graph)
+    for _ in range(3):
+        got = made([a.copy() for a in given])
+        for one, other in zip(got, want([a.copy() for a in given]), strict=True):
+            assert equal(np.asarray(one), np.asarray(other))
+    assert sum(blocks == 4 for _, blocks, _ in gpu.launches) == 6

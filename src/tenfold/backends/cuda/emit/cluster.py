@@ -11,6 +11,7 @@ from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import guarded
 from tenfold.backends.cuda.emit.team import Layout, Team, kept, short, wide
 from tenfold.backends.cuda.emit.thread import Text
+from tenfold.backends.llvm.writer import Writer
 from tenfold.kernel.ir.kernel import Fold
 
 BLOCKS = 2  # of a cluster: more are slower
@@ -37,24 +38,13 @@ class ClusterTeam(Team):
 
     def wait(self) -> None:
         """Until all threads of the cluster have come here."""
-        for name in ("arrive", "wait"):
-            self.w.declare(f"void @llvm.nvvm.barrier.cluster.{name}.aligned()")
-            self.w.put(f"call void @llvm.nvvm.barrier.cluster.{name}.aligned()")
+        wait_for_cluster(self.w)
 
     def across(self, joining: Joining, parts: Sequence[Held], turns: int) -> list[Held]:
         """What the blocks have, turn by turn, block by block."""
-        w, memory = self.w, [self.f.reserve(kept(ty), len(parts)) for ty in joining.types]
-
-        def write() -> list[Text]:
-            for n, part in enumerate(parts):
-                for name, ty, x in zip(memory, joining.types, part, strict=True):
-                    at = w.op(f"getelementptr {kept(ty)}, ptr addrspace(3) {name}, i32 {n}")
-                    w.put(f"store {kept(ty)} {wide(w, ty, x)}, ptr addrspace(3) {at}")
-            return []
-
-        guarded(w, w.op(f"icmp eq i32 {self.thread}, 0"), write, [])
-        self.wait()
-        found = [self._read(joining, memory, rank, len(parts)) for rank in range(BLOCKS)]
+        places = [str(n) for n in range(len(parts))]
+        writes = self.w.op(f"icmp eq i32 {self.thread}, 0")
+        found = exchanged(self.f, joining, parts, places, len(parts), writes, BLOCKS)
         each = len(parts) // turns
         return [
             part
@@ -63,18 +53,44 @@ class ClusterTeam(Team):
             for part in block[turn * each : (turn + 1) * each]
         ]
 
-    def _read(self, joining: Joining, memory: Sequence[str], rank: int, count: int) -> list[Held]:
-        """What a block has written."""
-        w, there, name = self.w, "ptr addrspace(7)", "llvm.nvvm.mapa.shared.cluster"
+
+def wait_for_cluster(w: Writer) -> None:
+    """Wait until all threads of the cluster have come here; what they wrote before is seen then."""
+    for name in ("arrive", "wait"):
+        w.declare(f"void @llvm.nvvm.barrier.cluster.{name}.aligned()")
+        w.put(f"call void @llvm.nvvm.barrier.cluster.{name}.aligned()")
+
+
+def exchanged(
+    f: FunctionWriter, joining: Joining, parts: Sequence[Held], places: Sequence[Text],
+    count: int, writes: Text, blocks: int,
+) -> list[list[Held]]:  # fmt: skip
+    """What each block of a cluster has: some of its threads leave parts in these places of a block's
+    memory, which has so many, and all read there."""
+    w, memory = f.w, [f.reserve(kept(ty), count) for ty in joining.types]
+
+    def write() -> list[Text]:
+        for place, part in zip(places, parts, strict=True):
+            for name, ty, x in zip(memory, joining.types, part, strict=True):
+                at = w.op(f"getelementptr {kept(ty)}, ptr addrspace(3) {name}, i32 {place}")
+                w.put(f"store {kept(ty)} {wide(w, ty, x)}, ptr addrspace(3) {at}")
+        return []
+
+    guarded(w, writes, write, [])
+    wait_for_cluster(w)
+    there, name = "ptr addrspace(7)", "llvm.nvvm.mapa.shared.cluster"
+    found = []
+    for rank in range(blocks):
         begins = [w.call(there, name, ("ptr addrspace(3)", m), ("i32", str(rank))) for m in memory]
-        found = []
-        for n in range(count):
+        block = list[Held]()
+        for place in places:
             part = []
             for begin, ty in zip(begins, joining.types, strict=True):
-                at = w.op(f"getelementptr {kept(ty)}, {there} {begin}, i32 {n}")
+                at = w.op(f"getelementptr {kept(ty)}, {there} {begin}, i32 {place}")
                 part.append(short(w, ty, w.op(f"load {kept(ty)}, {there} {at}")))
-            found.append(part)
-        return found
+            block.append(part)
+        found.append(block)
+    return found
 
 
 def cluster_layout(extent: Any, packed: bool) -> Layout | None:

@@ -12,7 +12,15 @@ from tenfold.backends.cuda.emit.control import balanced, least, loop, total
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import guarded
-from tenfold.backends.cuda.emit.phases import BUSY, Phases, PhaseWriter, apart_of, counted, state_of
+from tenfold.backends.cuda.emit.phases import (
+    BUSY,
+    Phases,
+    PhaseWriter,
+    apart_of,
+    counted,
+    or_nothing,
+    state_of,
+)
 from tenfold.backends.cuda.emit.rowform import RowForm
 from tenfold.backends.cuda.emit.team import chosen, wait
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
@@ -162,7 +170,7 @@ class ColumnsWriter(PhaseWriter):
         for joining, counter, held in zip(joinings, counters, states, strict=True):
             if counter is not None:
                 held = guarded(w, some, partial(counter.total, number, held), joining.types)
-                held = self._or_nothing(some, joining, held)
+                held = or_nothing(w, joining, some, held)
             found.append(self._joined(joining, held))
         return found
 
@@ -178,13 +186,6 @@ class ColumnsWriter(PhaseWriter):
                 held = chosen(self.w, slots[n], joining, held, after)
             runs.append(held)
         return balanced(self.w, joining, runs)
-
-    def _or_nothing(self, some: Text, joining: Joining, made: Held) -> Held:
-        """What is made, where there is something, else what changes no other."""
-        return [
-            self.w.op(f"select i1 {some}, {ty} {x}, {ty} {none}")
-            for ty, x, none in zip(joining.types, made, joining.identity, strict=True)
-        ]
 
     def _joined(self, joining: Joining, held: Held) -> Held:
         """What the warps have of a column, by shared memory, in all of them."""
@@ -223,7 +224,7 @@ class ColumnsWriter(PhaseWriter):
         stop = w.intrinsic("umin", "i32", stop, count)
         held = counted(w, self.counter(joining, each), first, stop, read)
         some = w.op(f"icmp ult i32 {first}, {count}")
-        return self._joined(joining, self._or_nothing(some, joining, held))
+        return self._joined(joining, or_nothing(w, joining, some, held))
 
     def sweep(self) -> None:
         w, ty = self.w, self.t.position

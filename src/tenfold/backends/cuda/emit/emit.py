@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from tenfold.backends.cuda.emit.clustercolumns import emit_cluster_columns
 from tenfold.backends.cuda.emit.columns import Columns
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.keptcolumns import emit_kept_columns
@@ -84,8 +85,11 @@ def _emit_rows(
     if any(axis in lanes for axis in form.outer):
         if is_shaped(form.kernel) and None not in along.values():
             return None
-        found = emit_kept_columns(form, begin(), facts)
-        return Columns(form, begin, facts).emit() if found is None else found
+        for kept in (emit_kept_columns, emit_cluster_columns):
+            found = kept(form, begin(), facts)
+            if found is not None:
+                return found
+        return Columns(form, begin, facts).emit()
     if is_shaped(form.kernel) and None in along.values():
         return None
     found = emit_rows(form, begin(), facts)

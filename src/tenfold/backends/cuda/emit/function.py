@@ -21,6 +21,7 @@ from tenfold.kernel.ir.number import Facts, Number
 _NUMBER = re.compile(r"%n(\d+)(\.i32)?(?![\w.])")
 _PARAM = re.compile(r"%p(\d+)\.(\d)")
 ALIGNED = 16  # bytes: what buffers begin at multiples of
+ARRIVED = 4096  # bytes before partial results, that count blocks: zero before a kernel and after it
 
 
 @frozen

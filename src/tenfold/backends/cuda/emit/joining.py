@@ -104,9 +104,16 @@ class Joining:
             case "prod" | "fused prod":
                 return self._product(w, a, b)
             case "min" | "max":
+                if own == "float":  # one instruction, of zeros of both signs the greater or less
+                    return [w.intrinsic(f"{self.kind}imum", own, a[0], b[0])]
                 taken = self._taken(w, a[0], b[0])
                 return [w.op(f"select i1 {taken}, {own} {b[0]}, {own} {a[0]}")]
         return self._farther(w, a, b)
+
+    def is_extreme(self, w: Writer, x: Text, top: Text) -> Text:
+        """Whether a value is the least or greatest of all: where there is a NaN, it is one."""
+        same = self._compared(w, "eq", x, top)
+        return w.op(f"or i1 {same}, {self._compared(w, 'ne', x, x)}") if self.floating else same
 
     def _plain(self, w: Writer, op: str, a: Held, b: Held) -> Text:
         return instruction(w, op, self.dtype, [self.dtype] * 2, [a[0], b[0]], False)

@@ -61,6 +61,7 @@ class ColumnTeam:
         self.teams = block // layout.threads
         self.thread = f.sreg("tid.x")
         self.me = self.w.op(f"lshr i32 {self.thread}, {self.teams.bit_length() - 1}")
+        self.local = self.me  # the number among those of its column in this block
         self.warps = block // WARP
 
     def number(self) -> Text:
@@ -83,7 +84,7 @@ class ColumnTeam:
         runs = []
         for first in range(0, len(slots), _RUN):
             held = joining.identity
-            for n in range(first, first + _RUN):
+            for n in range(first, min(first + _RUN, len(slots))):
                 held = chosen(w, slots[n], joining, held, joining.step(w, held, values[n]))
             runs.append(held)
         held = balanced(w, joining, runs)
@@ -92,7 +93,11 @@ class ColumnTeam:
             other = [exchange(w, ty, x, step) for ty, x in zip(joining.types, held, strict=True)]
             held = joining.merge(w, held, other)
             step *= 2
-        return balanced(w, joining, self._gathered(joining, held))
+        return self.across(joining, balanced(w, joining, self._gathered(joining, held)))
+
+    def across(self, joining: Joining, held: Held) -> Held:
+        """What all blocks of a column have: it has but one."""
+        return held
 
     def _gathered(self, joining: Joining, held: Held) -> list[Held]:
         """What the warps have of a column: the first threads of each write it, all read it."""

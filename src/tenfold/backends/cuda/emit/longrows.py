@@ -46,8 +46,10 @@ class LongRowsWriter(PhaseWriter):
     def __init__(self, phases: LongRows, f: FunctionWriter, t: Thread) -> None:
         super().__init__(phases, f, t)
         self.count = 4 if packs(t, phases.form) else 1
-        self.layout = Layout(_THREADS, 1, Fold().run, 4, self.count)
-        self.team = Team(f, self.layout, _THREADS)
+        threads = phases.threads
+        turns = _CHUNK // (threads * 4 * Fold().run)
+        self.layout = Layout(threads, turns, Fold().run, 4, self.count)
+        self.team = Team(f, self.layout, threads)
 
     def place(self) -> Text:
         row = self.block_of(self.phases.rows)
@@ -57,14 +59,14 @@ class LongRowsWriter(PhaseWriter):
         return self.w.op(f"icmp eq i32 {self.team.thread}, 0")
 
     def share(self) -> tuple[Text, int]:
-        return self.team.thread, _THREADS
+        return self.team.thread, self.phases.threads
 
     def recall(self, joining: Joining, read: Any) -> Held:
         def exchanged(joining: Joining, held: Held, _: int) -> list[Held]:
             return self.team.gathered(joining, [held], False, 1)
 
         phases = self.phases
-        return recalled_by_block(self.f, joining, read, phases.parts, _THREADS, exchanged)
+        return recalled_by_block(self.f, joining, read, phases.parts, phases.threads, exchanged)
 
     def chunks(self) -> tuple[Position, Position]:
         """The first chunk of this block's part, and the one behind its last."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.control import balanced, loop
 from tenfold.backends.cuda.emit.counter import Counter, counter_for
-from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.function import ARRIVED, FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.point import apart
@@ -29,6 +29,8 @@ from tenfold.kernel.ir.kernel import Kernel, stages
 from tenfold.kernel.ir.number import Facts, prefers_less
 
 BUSY = 264  # blocks that keep a large chip busy
+_ARRIVALS = ARRIVED // 4
+_AT_ONCE = (1, 2, 4)  # partial results that a thread has in registers
 _MANY = 4 * BUSY  # blocks, above which parts grow: some rounds of a chip, not dozens
 
 
@@ -97,10 +99,16 @@ class Phases(ABC):
             part.leave(part.partial(members), members)
             functions.append((part.f, self.threads, self.groups * self.parts, 1))
             known += members
-        last = self._function(known, parted=self.sweeps)
-        last.end()
-        blocks = self.groups * self.parts if self.sweeps else self.groups
-        functions.append((last.f, self.threads, blocks, 1))
+        if self.sweeps:
+            last = self._function(known)
+            last.end()
+            functions.append((last.f, self.threads, self.groups * self.parts, 1))
+        elif self.groups <= _ARRIVALS:
+            part.conclude(members)
+        else:
+            last = self._function(known, parted=False)
+            last.end()
+            functions.append((last.f, self.threads, self.groups, 1))
         return finish(functions, self.facts, self.room(known, None))
 
     def _function(self, known: Sequence[int] = (), parted: bool = True) -> PhaseWriter:
@@ -174,6 +182,11 @@ class PhaseWriter(ABC):
         extents = [self.kernel.axes[a].extent for a in self.form.outer]
         self.t.base.update(zip(self.form.outer, apart(w, ty, self.number, extents), strict=True))
         self.f.partial = bool(phases.size)
+        self.recalled(known)
+
+    def recalled(self, known: Sequence[int]) -> None:
+        """What all parts left of some reductions, joined."""
+        ty = self.t.position
         for member in known:
             joining = Joining.of(self.kernel, member)
 
@@ -190,8 +203,9 @@ class PhaseWriter(ABC):
         block = self.f.sreg("ctaid.x")
         if not self.parted:
             return block
-        group, self.part = apart(w, "i32", block, [groups, phases.parts])[0:2]  # type: ignore[assignment]
-        return str(group)
+        group, part = apart(w, "i32", block, [groups, phases.parts])
+        self.group, self.part = str(group), str(part)
+        return self.group
 
     def _left(self, member: int, state: int, ty: str, part: Text) -> Text:
         w = self.w
@@ -235,6 +249,47 @@ class PhaseWriter(ABC):
             return []
 
         guarded(w, both(w, self.first(), self.alive), write, [])
+
+    def conclude(self, members: Sequence[int]) -> None:
+        """Have the block that comes last of its group do what is left: it joins the parts by
+        position, so it does not matter which one that is."""
+        w, end = self.w, self.w.fresh("end")
+        comes = self._comes_last()
+        last = w.fresh("last")
+        w.put(f"br i1 {comes}, label %{last}, label %{end}")
+        w.label(last)
+        self.part = None
+        self.recalled(members)
+        self.end()
+        w.put(f"br label %{end}")
+        w.label(end)
+
+    def _comes_last(self) -> Text:
+        """Whether all other blocks of the group have left what they have. They are counted, and the
+        count begins anew by itself."""
+        w, told = self.w, self.f.reserve("i32", 1)
+        shared = "ptr addrspace(3)"
+        fence = 'fence syncscope("device") acq_rel'
+        wait(w)
+
+        def count() -> list[Text]:
+            group = w.op(f"sub i32 {self.group}, {_ARRIVALS}")
+            group = w.op(f"sext i32 {group} to i64")
+            at = w.op(f"getelementptr i32, ptr addrspace(1) %partial, i64 {group}")
+            most = w.op(f"sub i32 {w.const('i32', self.phases.parts, False)}, 1")
+            w.put(fence)
+            before = w.op(
+                f'atomicrmw uinc_wrap ptr addrspace(1) {at}, i32 {most} syncscope("device") '
+                "monotonic, align 4"
+            )
+            w.put(fence)
+            w.put(f"store i32 {w.op(f'sub i32 {most}, {before}')}, {shared} {told}")
+            return []
+
+        guarded(w, w.op(f"icmp eq i32 {self.f.sreg('tid.x')}, 0"), count, [])
+        wait(w)
+        left = w.op(f"load i32, {shared} {told}")
+        return w.op(f"icmp eq i32 {left}, 0")
 
     def through(self, members: Sequence[int]) -> None:
         """Go through whole rows, and have what they come to."""
@@ -389,30 +444,38 @@ def recalled_by_block(
     w = f.w
     me = f.sreg("tid.x")
     total = w.const("i32", count, False)
-    if count <= threads:
-        there = w.op(f"icmp ult i32 {me}, {total}")
-        held = guarded(w, there, lambda: read(me), joining.types)
-        held = [
-            w.op(f"select i1 {there}, {ty} {x}, {ty} {none}")
-            for ty, x, none in zip(joining.types, held, joining.identity, strict=True)
-        ]
+    each = next((n for n in _AT_ONCE if count <= n * threads), 0)
+    if each:
+        last = w.op(f"sub i32 {total}, 1")
+        first = w.op(f"mul i32 {me}, {each}")
+        parts = []
+        for n in range(each):  # all are on their way at once
+            at = w.op(f"add i32 {first}, {n}") if n else first
+            there = w.op(f"icmp ult i32 {at}, {total}")
+            found = read(w.intrinsic("umin", "i32", at, last))
+            parts.append(or_nothing(w, joining, there, found))
+        held = balanced(w, joining, parts)
     else:
-        each = 1 << ((count + threads - 1) // threads - 1).bit_length()
-        first = w.op(f"mul i32 {me}, {w.const('i32', each, False)}")
-        stop = w.op(f"add i32 {first}, {w.const('i32', each, False)}")
+        size = 1 << ((count + threads - 1) // threads - 1).bit_length()
+        first = w.op(f"mul i32 {me}, {w.const('i32', size, False)}")
+        stop = w.op(f"add i32 {first}, {w.const('i32', size, False)}")
         stop = w.intrinsic("umin", "i32", stop, total)
-        counter = counter_for(w, joining, "i32", each)
+        counter = counter_for(w, joining, "i32", size)
         f.memory += counter.declared
         held = counted(w, counter, first, stop, read)
-        some = w.op(f"icmp ult i32 {first}, {total}")
-        held = [
-            w.op(f"select i1 {some}, {ty} {x}, {ty} {none}")
-            for ty, x, none in zip(joining.types, held, joining.identity, strict=True)
-        ]
+        held = or_nothing(w, joining, w.op(f"icmp ult i32 {first}, {total}"), held)
     for step in (1, 2, 4, 8, 16):
         other = [exchange(w, ty, x, step) for ty, x in zip(joining.types, held, strict=True)]
         held = joining.merge(w, held, other)
     return balanced(w, joining, wait(joining, held, threads // WARP))
+
+
+def or_nothing(w: Writer, joining: Joining, some: Text, made: Held) -> Held:
+    """What is made, where there is something, else what changes no other."""
+    return [
+        w.op(f"select i1 {some}, {ty} {x}, {ty} {none}")
+        for ty, x, none in zip(joining.types, made, joining.identity, strict=True)
+    ]
 
 
 def state_of(

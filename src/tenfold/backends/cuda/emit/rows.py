@@ -3,6 +3,7 @@ that is computed of the row."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -151,11 +152,56 @@ class RowsEmitter:
             self.spread()
 
     def reduce(self, member: int) -> None:
-        t, i = self.t, self.kernel.instructions[member]
-        joining = Joining.of(self.kernel, member)
-        slots = range(len(t.slots))
-        values = [[t.get(a, slot) for a in i.args] for slot in slots]
-        self.put(member, self.team.joined(joining, values, t.slots))
+        joining, args = Joining.of(self.kernel, member), self.kernel.instructions[member].args
+        if joining.kind in ("min", "max"):
+            self.put(member, [self.extreme(joining, args[0])])
+        elif joining.kind.startswith("arg") and self.places_alone(member):
+            self.put(member, self.place_of(joining, *args))
+        else:
+            self.put(member, self.joined(joining, args))
+
+    def joined(self, joining: Joining, args: Sequence[int]) -> Held:
+        t = self.t
+        values = [[t.get(a, slot) for a in args] for slot in range(len(t.slots))]
+        return self.team.joined(joining, values, t.slots)
+
+    def extreme(self, joining: Joining, value: int) -> Text:
+        """The least or greatest of the row, joined once for all that ask."""
+        key = joining.kind, value
+        if key not in self.t.env:
+            self.t.env[key] = self.joined(joining, [value])[0]
+        found: Text = self.t.env[key]
+        return found
+
+    def places_alone(self, member: int) -> bool:
+        """Whether nothing but the position of an extreme is asked for, and positions rise from
+        slot to slot by known steps."""
+        kernel, row = self.kernel, self.form.row
+        place = kernel.instructions[kernel.instructions[member].args[1]]
+        if self.t.position != "i32" or place.op != "index" or place.index is None:
+            return False
+        asked = [i for i in kernel.instructions if member in i.uses() and i.op != "state"]
+        stored = any(member in s.uses() for s in kernel.stores)
+        step = place.index.stride(row)
+        rises = isinstance(step, int) and step > 0 and not self.t.broken(place.index)
+        return rises and not asked and not stored
+
+    def place_of(self, joining: Joining, value: int, place: int) -> Held:
+        """Where an extreme lies: once that is known, each thread looks for its first slot that has
+        it, and the least position is the row's."""
+        t, w = self.t, self.w
+        top = self.extreme(Joining(joining.kind.removeprefix("arg"), joining.dtype), value)
+        index = self.kernel.instructions[place].index
+        assert index is not None
+        least = Joining("min", "i32")
+        step, found = index.stride(self.form.row), "-1"
+        for n in reversed(range(len(t.slots))):
+            here = both(w, joining.is_extreme(w, t.get(value, n), top), t.slots[n].active)
+            found = w.op(f"select i1 {here}, i32 {step * t.slots[n].offset}, i32 {found}")
+        some = w.op(f"icmp sge i32 {found}, 0")
+        found = w.op(f"add i32 {t.whole(index)}, {found}")
+        (found,) = self.team.joined(least, [[found]], [Slot(0, some)])
+        return [top, w.op(f"sext i32 {found} to {joining.types[1]}")]
 
     def put(self, member: int, held: Held) -> None:
         """What a reduction came to, with its further states."""

@@ -22,7 +22,17 @@ from tenfold.backends.llvm.writer import Writer
 from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Fold
 
+FLOATS = True
 _LANES = 16
+_QUADS = 4  # threads that have a short row, four lanes each
+_REDUCED = {  # what a warp joins by one instruction
+    ("min", "i32"): "min",
+    ("max", "i32"): "max",
+    ("sum", "i32"): "add",
+    ("min", "u32"): "umin",
+    ("max", "u32"): "umax",
+    ("sum", "u32"): "add",
+}
 
 
 @frozen
@@ -53,6 +63,13 @@ class Layout:
         """Where a thread's slots lie, turn by turn, round by round, from its first."""
         fold = Fold()
         run = fold.round * fold.run
+        if self.threads == _QUADS:
+            return [
+                r * fold.round + c * _LANES + n
+                for r in range(self.rounds)
+                for c in range(self.copies)
+                for n in range(self.packed)
+            ]
         step = 1 if self.packed > 1 else _LANES
         return [
             turn * self.groups * run + r * fold.round + c * step
@@ -100,9 +117,11 @@ class Team:
         loop, `again`, shared memory is written to more than once."""
         if joining.shaped:
             return self._shaped(joining, values, slots, again)
-        w, held = self.w, joining.identity
-        for given, slot in zip(values, slots, strict=True):
-            held = chosen(self.w, slot, joining, held, joining.step(w, held, given))
+        w = self.w
+        held = balanced(w, joining, [
+            chosen(w, slot, joining, joining.identity, list(given))
+            for given, slot in zip(values, slots, strict=True)
+        ])  # fmt: skip
         held = self._by_shuffles(joining, held, min(self.layout.threads, WARP))
         if self.warps > 1:
             held = balanced(w, joining, self._exchanged(joining, held, again))
@@ -110,6 +129,31 @@ class Team:
 
     def _by_shuffles(self, joining: Joining, held: Held, count: int) -> Held:
         """What so many neighbouring threads hold, in each of them."""
+        if count == WARP and (joining.kind, joining.dtype) in _REDUCED:
+            name = f"llvm.nvvm.redux.sync.{_REDUCED[joining.kind, joining.dtype]}"
+            return [self.w.call("i32", name, ("i32", held[0]), ("i32", "-1"))]
+        if count == WARP and joining.kind in ("min", "max") and joining.types == ["float"]:
+            return [self._extreme(joining, held[0])] if FLOATS else self._steps(joining, held, count)
+        return self._steps(joining, held, count)
+
+    def _extreme(self, joining: Joining, x: Text) -> Text:
+        """The greatest or least float of a warp: as integers of the same order, a NaN beyond all."""
+        w = self.w
+        keyed = self._turned(w.op(f"bitcast float {x} to i32"))
+        beyond = "2147483647" if joining.kind == "max" else "-2147483648"
+        nan = w.op(f"fcmp uno float {x}, {x}")
+        keyed = w.op(f"select i1 {nan}, i32 {beyond}, i32 {keyed}")
+        name = f"llvm.nvvm.redux.sync.{joining.kind}"
+        found = w.call("i32", name, ("i32", keyed), ("i32", "-1"))
+        return w.op(f"bitcast i32 {self._turned(found)} to float")
+
+    def _turned(self, bits: Text) -> Text:
+        """The bits of floats as integers of their order, and back."""
+        w = self.w
+        sign = w.op(f"ashr i32 {bits}, 31")
+        return w.op(f"xor i32 {bits}, {w.op(f'and i32 {sign}, 2147483647')}")
+
+    def _steps(self, joining: Joining, held: Held, count: int) -> Held:
         step = 1
         while step < count:
             held = joining.merge(self.w, held, self.shuffled(joining, held, step))
@@ -193,6 +237,8 @@ class Team:
         again: bool,
     ) -> Held:
         w, layout, fold = self.w, self.layout, Fold()
+        if layout.threads == _QUADS:
+            return self._by_quads(joining, values, slots)
         runs: list[Held] = []
         per = layout.rounds * layout.copies
         for turn in range(layout.turns):
@@ -218,6 +264,26 @@ class Team:
         if again and self.warps > 1:
             wait(w)
         return balanced(w, joining, self.across(joining, chunks, layout.turns))
+
+    def _by_quads(
+        self, joining: Joining, values: Sequence[Sequence[Text]], slots: Sequence[Slot]
+    ) -> Held:
+        """A run of which each of four threads has all copies of four lanes."""
+        w, layout = self.w, self.layout
+        lanes = []
+        for lane in range(layout.packed):
+            copies = []
+            for c in range(layout.copies):
+                held = joining.identity
+                for r in range(layout.rounds):
+                    n = (r * layout.copies + c) * layout.packed + lane
+                    held = chosen(w, slots[n], joining, held, joining.step(w, held, values[n]))
+                copies.append(held)
+            lanes.append(balanced(w, joining, copies))
+        for step in (2, 1):
+            lanes = [joining.merge(w, x, self.shuffled(joining, x, step)) for x in lanes]
+        halves = [joining.merge(w, lanes[n], lanes[n + 2]) for n in range(2)]
+        return joining.merge(w, *halves)
 
     def _run(self, joining: Joining, parts: list[Held]) -> Held:
         """What one lane has of a run: its copies as a balanced tree. Where a thread has neighbours
@@ -309,9 +375,11 @@ def _place(w: Writer, name: str, ty: str, at: Text) -> Text:
 def layout_of(extent: Any, packed: bool) -> Layout | None:
     """The layout of a row of so many elements, if a team can keep it."""
     fold = Fold()
+    if packed and extent <= 2 * fold.round:
+        rounds = next(n for n in (1, 2) if extent <= n * fold.round)
+        copies = next(n for n in (1, 2, 3, 4) if rounds > 1 or n == 4 or extent <= n * _LANES)
+        return Layout(_QUADS, 1, rounds, copies if rounds == 1 else 4, 4)
     if extent <= fold.round:
-        if packed and extent == fold.round:
-            return Layout(_LANES, 1, 1, 4, 4)
         copies = next(n for n in (1, 2, 3, 4) if extent <= n * _LANES)
         return Layout(_LANES, 1, 1, copies, 1)
     run = fold.round * fold.run

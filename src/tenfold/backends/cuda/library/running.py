@@ -7,9 +7,8 @@ the last whole block goes on from there, an element after the other. Where there
 the axis, each of them is folded one after the other.
 
 A thread has a block, a team of threads a line or a stretch of one, and the first of a team goes
-along what its blocks come to. A line of several stretches takes three functions: what stretches
-come to, what comes before each, and the rest. Parts of complex elements are apart, as lanes on the
-CPU are: a stretch is of 2048 of them. Complex products go one after the other. Columns have parts
+along what its blocks come to. Parts of complex elements are apart, as lanes on the CPU are: a
+stretch is of 2048 of them. Complex products go one after the other. Columns have parts
 only where the order does not matter: of integers, and of greatest and least elements.
 """
 
@@ -20,8 +19,9 @@ from math import prod
 from typing import Any
 
 from tenfold.backends.cuda.library.columns import ColumnFold, column_launch, column_launches
-from tenfold.backends.cuda.library.lines import LineFold, line_launches
+from tenfold.backends.cuda.library.lines import STRETCH, LineFold, line_launch
 from tenfold.backends.cuda.library.routine import GpuRoutine
+from tenfold.backends.cuda.library.stretches import StretchFold, stretch_launches
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import BITS, kind
@@ -39,15 +39,18 @@ def running_routine(name: str, type: TensorType, given: Mapping[str, Any]) -> Gp
     n, before, behind = type.shape[axis], prod(type.shape[:axis]), prod(type.shape[axis + 1 :])
     span = 2 if kind(dtype) == "c" else 1
     symbol = f"tn_{name}{'_reverse' if reverse else ''}_{dtype}"
-    fold = (LineFold if behind == 1 else ColumnFold)(symbol, dtype, step, reverse)
+    along = LineFold if n * span <= STRETCH else StretchFold
+    fold = (along if behind == 1 else ColumnFold)(symbol, dtype, step, reverse)
     size, scratch = BITS[fold.type] // 8, 0
     if span == 2 and step == "mul":
         fold = ColumnFold(symbol, dtype, step, reverse)
         launches = [column_launch(f"{symbol}_one", before * behind, (0, 1, 1), n, behind, n, 1)]
     elif behind > 1:
         launches, scratch = column_launches(symbol, n, before, behind * span, size, fold.anyhow)
+    elif along is LineFold:
+        launches = [line_launch(symbol, n * span, before)]
     else:
-        launches, scratch = line_launches(symbol, n * span, before, span * size)
+        launches, scratch = stretch_launches(symbol, n * span, before, span, size)
     prefix = f"{symbol}_"
     names = [one.function.removeprefix(prefix) for one in launches]
 

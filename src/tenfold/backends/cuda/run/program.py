@@ -14,6 +14,7 @@ import numpy as np
 from tenfold.backends.cuda.array import DeviceInput, device_input
 from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
+from tenfold.backends.cuda.emit.function import ARRIVED
 from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
 
 _ALIGN = 256
+_NOTHING_ARRIVED = np.zeros(ARRIVED, np.uint8)
 PINNED = 1 << 17  # bytes of a result from which it pays to have it in pinned memory
 _EAGER, _NAP = 2e-3, 50e-6  # seconds: a loop is asked all the time at first, then now and then
 
@@ -51,14 +53,19 @@ class Room:
         self.device = device
         self.stream = device.stream()
         starts, total = list[int](), 0
-        for size in (*sizes, arena, partial):
+        counts = ARRIVED if partial else 0
+        for size in (*sizes, arena, counts + partial):
             starts.append(total)
             total += -(-max(size, 1) // _ALIGN) * _ALIGN
         self.nbytes = total
         self.base = device.alloc(total)
         weakref.finalize(self, device.free, self.base)
-        *places, self.arena, self.partial = (self.base + start for start in starts)
+        *places, self.arena, arrived = (self.base + start for start in starts)
+        self.partial = arrived + counts
         self.partial_bytes = partial
+        if counts:  # by which kernels count blocks, from zero to zero
+            device.upload(arrived, _NOTHING_ARRIVED, self.stream)
+            device.wait(self.stream)
         self.places = places
         self.fault = device.fault_word()
         self.staged: dict[int, Staging | None] = {}  # by the number of arguments

@@ -1,0 +1,254 @@
+"""Running folds along lines of several stretches, by two functions, each of which reads a line once.
+
+The first has a block of threads for each stretch: it leaves what comes before each block of elements
+in the stretch, and what the stretch comes to. Of the second each block of threads has some stretches
+that follow each other: it goes along all before them, then joins what comes before a stretch, before
+a block and before an element. Whoever goes along is one thread, which adds as fast as a processor
+can, one after the other; the others have brought what it adds.
+"""
+
+from __future__ import annotations
+
+from tenfold.backends.cuda.emit.control import loop
+from tenfold.backends.cuda.emit.memory import guarded
+from tenfold.backends.cuda.emit.team import wait
+from tenfold.backends.cuda.emit.thread import Position
+from tenfold.backends.cuda.library.function import RoutineFunction
+from tenfold.backends.cuda.library.lines import BLOCK, STRETCH, THREADS, LineFold
+from tenfold.backends.cuda.library.routine import RoutineLaunch
+from tenfold.backends.cuda.target import CudaTarget
+from tenfold.backends.llvm.text import Fragment
+from tenfold.backends.llvm.writer import BITS
+
+_TURNS = STRETCH // THREADS  # elements that a thread brings
+_BLOCKS = 8 * 132  # of threads, that keep a large chip busy
+_SHARING = 8  # blocks of threads that are meant to share a processor, of 64 bits half of them
+_AT_ONCE = 16  # results that are on their way while as many are joined
+
+
+def stretch_launches(
+    symbol: str, count: int, lines: int, span: int, size: int
+) -> tuple[list[RoutineLaunch], int]:
+    """The launches for lines of `count` lanes, and the bytes that the first leaves the second."""
+    stretches = -(-count // STRETCH)
+    each = -(-lines * stretches // _BLOCKS)
+    parts = -(-stretches // each)
+    totals = lines * stretches * span
+    words = tuple((word, 8) for word in (count, stretches, totals, each, parts))
+    return [
+        RoutineLaunch(f"{symbol}_carries", lines * stretches, THREADS, (0, 2), words[:3]),
+        RoutineLaunch(f"{symbol}_stretches", lines * parts, THREADS, (0, 1, 2), words),
+    ], totals * (1 + THREADS) * size
+
+
+class StretchFold(LineFold):
+    """What writes the functions."""
+
+    def function(self, name: str, target: CudaTarget) -> Fragment:
+        return self.first(target) if name == "carries" else self.second(target)
+
+    def _begin(self, name: str, target: CudaTarget, arrays: str, words: tuple[str, ...]) -> None:
+        kept = {"x": self.memory, "y": self.memory, "b": self.type}
+        least = _SHARING if BITS[self.type] <= 32 else _SHARING // 2
+        f = self.f = RoutineFunction(
+            f"{self.symbol}_{name}", target, THREADS, [(a, kept[a]) for a in arrays], words, least
+        )
+        self.reserve()
+        self.thread = f.sreg("tid.x")
+
+    def first(self, target: CudaTarget) -> Fragment:
+        """What comes before each block in its stretch, and what each stretch comes to."""
+        self._begin("carries", target, "xb", ("count", "stretches", "totals"))
+        f, w = self.f, self.f.w
+        number = f.long(f.sreg("ctaid.x"))
+        line = f.num("udiv", "i64", number, "%stretches")
+        stretch = f.num("sub", "i64", number, f.num("mul", "i64", line, "%stretches"))
+        self._place(line, stretch)
+        self._stage_all()
+        wait(w)
+        self.own(self.thread)
+        wait(w)
+
+        def along() -> None:
+            total = self._along([self.nothing()] * self.span, str(THREADS), True)
+            for part, x in enumerate(total):
+                f.write("b", self._total(number, part), x)
+
+        f.when(w.op(f"icmp eq i32 {self.thread}, 0"), along)
+        wait(w)
+        for part, x in enumerate(self.carries(self.thread)):
+            f.write("b", self._carry(number, part), x)
+        return f.text()
+
+    def second(self, target: CudaTarget) -> Fragment:
+        """All elements of some stretches, joined with what comes before them."""
+        words = ("count", "stretches", "totals", "each", "parts")
+        self._begin("stretches", target, "xyb", words)
+        f, w = self.f, self.f.w
+        block = f.long(f.sreg("ctaid.x"))
+        line = f.num("udiv", "i64", block, "%parts")
+        low = f.num("sub", "i64", block, f.num("mul", "i64", line, "%parts"))
+        low = f.num("mul", "i64", low, "%each")
+        high = w.intrinsic("smin", "i64", f.num("add", "i64", low, "%each"), "%stretches")
+        row = f.num("mul", "i64", line, "%stretches")
+        bases = self._base(row, low)
+
+        def one(stretch: Position, held: list[str]) -> list[str]:
+            number = f.num("add", "i64", row, str(stretch))
+            totals = [f.read("b", self._total(number, part)) for part in range(self.span)]
+            carries = [f.read("b", self._carry(number, part)) for part in range(self.span)]
+            self._place(line, str(stretch))
+            self._stage_all()
+            wait(w)
+            given, made = self.own(self.thread)
+            end = f.num("mul", "i32", f.num("add", "i32", self.thread, 1), BLOCK)
+            whole = w.op(f"icmp sle i32 {end}, {self.left}")
+            self.finish(self.thread, whole, given, made, carries, held)
+            wait(w)
+            self._unstage_all()
+            return [self.joined(x, total) for x, total in zip(held, totals, strict=True)]
+
+        loop(w, "i64", low, high, 1, [(self.type, x) for x in bases], one)
+        return f.text()
+
+    # Where things lie.
+
+    def _total(self, number: str, part: int) -> str:
+        """Of what a stretch comes to, by its number among all."""
+        f = self.f
+        return f.num("add", "i64", f.num("mul", "i64", number, self.span), part)
+
+    def _carry(self, number: str, part: int) -> str:
+        """Of what comes before a thread's block: those of all threads side by side."""
+        f = self.f
+        row = f.num("mul", "i64", self._total(number, part), THREADS)
+        return f.num("add", "i64", f.num("add", "i64", "%totals", row), f.long(self.thread))
+
+    def _place(self, line: str, stretch: str) -> None:
+        """Find where the first element lies that this thread brings; the others follow in steps.
+        And how many lanes the stretch has."""
+        f = self.f
+        start = f.num("mul", "i64", stretch, STRETCH)
+        at = f.num("add", "i64", start, f.long(self.thread))
+        begins = f.num("mul", "i64", line, "%count")
+        self.place = f.num("add", "i64", begins, self.turned(at, "%count"))
+        left = f.num("sub", "i64", "%count", start)
+        self.left = f.short(f.w.intrinsic("smin", "i64", left, str(STRETCH)))
+
+    def _turns(self, inside: bool) -> list[tuple[str, str, str]]:
+        """Of each element that this thread brings where it lies, where it is staged, and whether it
+        is there, if that is to be asked."""
+        f, step = self.f, "sub" if self.reverse else "add"
+        own = f.num("add", "i32", self.thread, f.num("lshr", "i32", self.thread, 4))
+        found = []
+        for n in range(_TURNS):
+            slot = f.num("add", "i32", self.thread, n * THREADS)
+            found.append((
+                f.num(step, "i64", self.place, n * THREADS),
+                f.num("add", "i32", own, n * (THREADS + THREADS // BLOCK)),
+                f.w.op(f"icmp slt i32 {slot}, {self.left}") if inside else "true",
+            ))  # fmt: skip
+        return found
+
+    def _both_ways(self, do: object) -> None:
+        """Where a stretch is whole, nothing is asked of its elements."""
+        f = self.f
+        whole = f.w.op(f"icmp eq i32 {self.left}, {STRETCH}")
+        f.when(whole, lambda: do(self._turns(False)))  # type: ignore[operator]
+        f.when(f.num("xor", "i1", whole, "true"), lambda: do(self._turns(True)))  # type: ignore[operator]
+
+    def _stage_all(self) -> None:
+        f = self.f
+
+        def do(turns: list[tuple[str, str, str]]) -> None:
+            found = [f.where(there, self.memory, lambda place=place: f.read("x", place))  # type: ignore[misc]
+                     for place, _, there in turns]  # fmt: skip
+            for (_, slot, _), x in zip(turns, found, strict=True):
+                f.put(self.staged, self.memory, slot, x)
+
+        self._both_ways(do)
+
+    def _unstage_all(self) -> None:
+        f = self.f
+
+        def do(turns: list[tuple[str, str, str]]) -> None:
+            found = [f.get(self.staged, self.memory, slot) for _, slot, _ in turns]
+            for (place, _, there), x in zip(turns, found, strict=True):
+                f.when(there, lambda place=place, x=x: f.write("y", place, x))  # type: ignore[misc]
+
+        self._both_ways(do)
+
+    # Going along.
+
+    def _along(self, carries: list[str], upto: str, keep: bool) -> list[str]:
+        """Join so many results in shared memory, one after the other, with what comes before; with
+        `keep` each is replaced by that. Some are on their way while those before are joined."""
+        f, w = self.f, self.f.w
+
+        def brought(at: str) -> list[str]:
+            return [
+                f.get(self.chain, self.type, f.num("add", "i32", at, part * THREADS + n))
+                for part in range(self.span)
+                for n in range(_AT_ONCE)
+            ]
+
+        def body(at: Position, held: list[str]) -> list[str]:
+            carries, now = held[: self.span], held[self.span :]
+            following = f.num("add", "i32", str(at), _AT_ONCE)
+            last = str(THREADS - _AT_ONCE)
+            following = brought(w.intrinsic("umin", "i32", following, last))  # type: ignore[assignment]
+            for n in range(_AT_ONCE):
+                for part in range(self.span):
+                    if keep:
+                        place = f.num("add", "i32", str(at), part * THREADS + n)
+                        f.put(self.chain, self.type, place, carries[part])
+                    x = now[part * _AT_ONCE + n]
+                    carries[part] = self.joined(carries[part], x)
+            return [*carries, *following]
+
+        slots = [(self.type, x) for x in (*carries, *brought("0"))]
+        return loop(w, "i32", 0, upto, _AT_ONCE, slots, body)[: self.span]
+
+    def _base(self, row: str, stretches: str) -> list[str]:
+        """What comes before this block's stretches: the first thread joins so many results, of which
+        each thread brings one at a time."""
+        f, w, span = self.f, self.f.w, self.span
+        leads = w.op(f"icmp eq i32 {self.thread}, 0")
+
+        def brought(first: str) -> list[str]:
+            at = f.num("add", "i64", first, f.long(self.thread))
+            there = w.op(f"icmp slt i64 {at}, {stretches}")
+            number = f.num("add", "i64", row, at)
+            found = []
+            for part in range(span):
+                x = f.where(there, self.type, lambda part=part: f.read("b", self._total(number, part)))  # type: ignore[misc]
+                found.append(w.select(there, self.type, x, self.nothing()))
+            return found
+
+        def body(first: Position, held: list[str]) -> list[str]:
+            carries, now = held[:span], held[span:]
+            for part, x in enumerate(now):
+                f.put(self.chain, self.type, f.num("add", "i32", self.thread, part * THREADS), x)
+            wait(w)
+            after = f.num("add", "i64", str(first), THREADS)
+            following = brought(after)
+            left = f.num("sub", "i64", stretches, str(first))
+            left = f.short(w.intrinsic("smin", "i64", left, str(THREADS)))
+            made = guarded(
+                w, leads, lambda: self._along(carries, left, False), [self.type] * span
+            )
+            wait(w)
+            return [*made, *following]
+
+        slots = [(self.type, x) for x in (*[self.nothing()] * span, *brought("0"))]
+        carries = loop(w, "i64", "0", stretches, THREADS, slots, body)[:span]
+
+        def tell() -> None:
+            for part, x in enumerate(carries):
+                f.put(self.chain, self.type, str(part), x)
+
+        f.when(leads, tell)
+        wait(w)
+        found = [f.get(self.chain, self.type, str(part)) for part in range(span)]
+        wait(w)
+        return found
