@@ -180,7 +180,6 @@ def _text(launches: Any, partial: int, written: Any) -> KernelText:
 def routines_of(plan: Plan, target: CudaTarget) -> dict[str, GpuRoutine]:
     """The routines of our own that a plan calls on a device, by their keys: those for arrays that
     begin at multiples of 16 bytes, and for others."""
-    from tenfold.backends.cuda.library.routine import GpuRoutine
     from tenfold.backends.cuda.run.record import routine_for
     from tenfold.plan import RoutineStep
 
@@ -190,14 +189,14 @@ def routines_of(plan: Plan, target: CudaTarget) -> dict[str, GpuRoutine]:
         for step in called:
             for aligned in (True, False):
                 routine = routine_for(one, step, target, aligned)
-                if isinstance(routine, GpuRoutine):
+                if routine is not None and routine.key:
                     found[routine.key] = routine
     return found
 
 
 def _digest(routine: GpuRoutine, target: CudaTarget) -> str:
     text = join([routine.text(target)])
-    return sha256(repr((text, [one.function for one in routine.launches])).encode()).hexdigest()
+    return sha256(repr((text, [one.function for one in routine.functions])).encode()).hexdigest()
 
 
 def code_for(plan: Plan, target: CudaTarget, strict: bool) -> CudaCode:

@@ -212,6 +212,18 @@ def test_a_program_of_products_is_certified() -> None:
     assert ("cublasLt", "13.1.0") in found.verdict.versions
 
 
+def test_a_program_of_products_is_kept_and_read_again() -> None:
+    backend = simulated(SimulatedGpu(cublas=FakeCublas()))
+    graph = _product("f32", "[40,30]", "[30,20]", lhs_contract=(1,), rhs_contract=(0,))
+    program = backend.compile(graph)
+    code = backend.read_code(backend.code_of(program, True).pack())
+    assert code.unusable() is None
+    random = np.random.default_rng(4)
+    arrays = [drawn(random, p.type.dtype, p.type.shape) for p in graph.parameters]
+    (made,) = code.restore(lambda: program.plan)(arrays)
+    np.testing.assert_array_equal(made, evaluate(graph, arrays)[0])
+
+
 def test_a_plan_says_which_library_multiplies() -> None:
     graph = _product("f32", "[40,30]", "[30,20]", lhs_contract=(1,), rhs_contract=(0,))
     plan = simulated(SimulatedGpu(cublas=FakeCublas())).plan(graph)
