@@ -9,6 +9,7 @@ from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.library.convolution import convolution_routine
+from tenfold.backends.cuda.library.fourier import FOURIER, fourier_scratch
 from tenfold.backends.cuda.library.product import product_scratch, product_words
 from tenfold.backends.cuda.library.routine import LINES, line_routine
 from tenfold.backends.cuda.target import CudaTarget
@@ -21,7 +22,7 @@ from tenfold.types import SHORT
 _LAPACK = ("cholesky", "det", "eig", "eigh", "inv", "lu", "qr", "slogdet", "solve", "svd",
            "triangular_solve")  # fmt: skip
 _LACKING = dict.fromkeys(_LAPACK, "LAPACK factors and solves matrices")
-_LACKING |= dict.fromkeys(("fft", "rfft", "irfft"), "Fourier transforms are NumPy's own")
+_LACKING |= dict.fromkeys(FOURIER, "Fourier transforms are cuFFT's, and there is none")
 _LACKING["reach"] = "chains of sparse matrices are followed one element after the other"
 
 
@@ -30,7 +31,7 @@ def capabilities(target: CudaTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
-        routines=LINES | {PRODUCT, CONVOLUTION},
+        routines=LINES | {PRODUCT, CONVOLUTION, *FOURIER},
         scratch=partial(_scratch, target),
         lacks=_lacks,
         multiplied=frozenset({"f16", "bf16"}),
@@ -49,6 +50,8 @@ def _scratch(
     if routine == CONVOLUTION:
         found = convolution_routine(types, None, attributes)
         return None if found is None else found.scratch
+    if routine in FOURIER:
+        return fourier_scratch(routine, types[0], attributes, target)
     return product_scratch(types, attributes, target)
 
 
@@ -60,4 +63,8 @@ def _lacks(routine: str, types: Types) -> str:
 
 
 def _words(target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
-    return product_words(types, attributes, target) if routine == PRODUCT else ""
+    if routine == PRODUCT:
+        return product_words(types, attributes, target)
+    if routine in FOURIER:
+        return f"{routine} of {types[0]}: by cuFFT {target.cufft}, whose bits are its own"
+    return ""

@@ -69,9 +69,10 @@ class CudaCode:
             return f"its functions are computed in the {self.target.maths} way"
         if self.target.capability > capability:
             return f"it is for sm_{self.target.capability}, this is an sm_{capability}"
-        here = self.place.target().cublas
-        if self.target.cublas and self.target.cublas != here:
-            return f"it multiplies by cublasLt {self.target.cublas}, here is {here or 'none'}"
+        here = self.place.target().libraries
+        for name, version in self.target.libraries.items():
+            if version and version != here[name]:
+                return f"it calls {name} {version}, here is {here[name] or 'none'}"
         every = all(any(c.runs_on(capability, driver) for c in m.cubins) for m in self.modules)
         if not every and self.target.ptx > takes(driver):
             return f"the driver, for CUDA {version_text(driver)}, is older than its PTX"

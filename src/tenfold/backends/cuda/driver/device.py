@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tenfold.backends.cuda.driver.library import Driver, driver, forked
+from tenfold.backends.cuda.find import CUFFT, find, version_of
 from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
+from tenfold.backends.cuda.library.cufft import Transformer, load_cufft
 from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
@@ -128,6 +130,10 @@ class Device(Protocol):
         """The library that multiplies matrices here; only where the target names one."""
         ...
 
+    def transformer(self) -> Transformer:
+        """The library of Fourier transforms; only where the target names one."""
+        ...
+
 
 class PinnedWord:
     """Four bytes of pinned memory."""
@@ -182,9 +188,14 @@ class Gpu:
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
         found = find_cublas(self.version // 1000)
-        library = found.version if found is not None else ""
-        self.target = target_on(self.capability, self.version, llvmlite_version(), library)
+        cufft = find(CUFFT, self.version // 1000)
+        self.target = target_on(
+            self.capability, self.version, llvmlite_version(),
+            cublas=found.version if found is not None else "",
+            cufft="" if cufft is None else version_of(cufft) or load_cufft(cufft).version,
+        )  # fmt: skip
         self._multiplier: Multiplier | None = None
+        self._transformer: Transformer | None = None
         self._own = threading.local()
         self._several = gpu_count() > 1
 
@@ -319,6 +330,15 @@ class Gpu:
                 assert library is not None, "the target names no cublasLt"
                 self._multiplier = Multiplier(library)
             return self._multiplier
+
+    def transformer(self) -> Transformer:
+        self.enter()
+        with self._lock:
+            if self._transformer is None:
+                path = find(CUFFT, self.version // 1000)
+                assert path is not None, "the target names no cuFFT"
+                self._transformer = Transformer(load_cufft(path))
+            return self._transformer
 
     # Code.
 

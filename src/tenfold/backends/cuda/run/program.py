@@ -14,8 +14,8 @@ from tenfold.backends.cuda.array import DeviceInput, device_input
 from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.faults import program_too_large
-from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.library.routine import LibraryCall
+from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.dependences import Range
 from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept

@@ -109,5 +109,7 @@ def _tells_late(plan: Plan, target: CudaTarget) -> bool:
     if any(kernel.checks for kernel in plan.kernels):
         return True
     called = ((one, step) for one in plan.every for step in one.steps)
-    found = (routine_for(one, step, target) for one, step in called if isinstance(step, RoutineStep))
+    found = (
+        routine_for(one, step, target) for one, step in called if isinstance(step, RoutineStep)
+    )
     return any(routine is not None and routine.checks and routine.captured for routine in found)
