@@ -23,7 +23,7 @@ from tenfold.reference import evaluate
 from tenfold.types import TensorType
 from tests.backends.cuda.against import graph_of, ordinary
 from tests.backends.cuda.fake_cufft import FakeCufft
-from tests.backends.cuda.simulated import SimulatedGpu, simulated
+from tests.backends.cuda.simulated import SimulatedGpu, remember_printed, simulated
 
 Array = np.ndarray[Any, Any]
 SHAPES = [(8,), (1,), (5, 7), (1, 1), (3, 34, 35), (2, 0, 3), (1, 5, 6), (4, 3, 1)]
@@ -150,7 +150,10 @@ def test_transforms_of_many_axes_and_in_loops() -> None:
         close(made, expected, "f64")
 
 
-def test_a_program_of_transforms_is_certified_and_says_by_whom() -> None:
+def test_a_program_of_transforms_is_certified_and_says_by_whom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remember_printed(monkeypatch)
     backend = simulated(SimulatedGpu(cufft=FakeCufft()))
     x = ordinary("f32", (4, 30))
     graph = tn.trace(lambda x: np.fft.irfft(np.fft.rfft(x) * 2), x)

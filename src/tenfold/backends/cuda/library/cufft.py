@@ -50,7 +50,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 COMPLEX, FROM_REAL, TO_REAL = "complex", "from real", "to real"
-# By the kind of a transform and the dtype of its real parts: the library's number, and its function.
+# By the kind of a transform and the dtype of its real parts: the library's number and function.
 _KINDS = {
     (COMPLEX, "f32"): (0x29, "cufftExecC2C"),
     (FROM_REAL, "f32"): (0x2A, "cufftExecR2C"),

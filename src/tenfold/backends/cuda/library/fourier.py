@@ -139,8 +139,8 @@ def _no_text(target: CudaTarget) -> Fragment:
 def factor_of(points: int, norm: str, inverse: bool) -> float:
     """What results are multiplied by.
 
-    >>> factor_of(4, "backward", True), factor_of(4, "backward", False), factor_of(4, "ortho", False)
-    (0.25, 1.0, 0.5)
+    >>> factor_of(4, "backward", True), factor_of(4, "ortho", True), factor_of(4, "forward", True)
+    (0.25, 0.5, 1.0)
     """
     if norm == "ortho":
         return 1 / sqrt(points)
