@@ -19,6 +19,7 @@ from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.backend import Place
 from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
 from tenfold.backends.cuda.library.cufft import Cufft, Transformer
+from tenfold.backends.cuda.library.cusolver import Cusolver, Solver
 from tenfold.backends.cuda.recording import (
     REPEATED,
     ConditionalNode,
@@ -34,6 +35,7 @@ from tenfold.backends.cuda.target import EXACT, FAST, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tests.backends.cuda.fake_cublas import FakeCublas
 from tests.backends.cuda.fake_cufft import FakeCufft
+from tests.backends.cuda.fake_cusolver import FakeCusolver
 
 Array = np.ndarray[Any, Any]
 
@@ -55,6 +57,7 @@ class SimulatedGpu:
         races: bool = True,
         cublas: FakeCublas | None = None,
         cufft: FakeCufft | None = None,
+        cusolver: FakeCusolver | None = None,
     ) -> None:
         """With "sm_90+fast" for a chip, its own exp and tanh are used."""
         self.driver, self.number = 13000, 0
@@ -70,6 +73,11 @@ class SimulatedGpu:
             cufft.memory = self.memory
             self.fourier = Transformer(Cufft(cufft))
             versions["cufft"] = self.fourier.library.version
+        self.linear: Solver | None = None
+        if cusolver is not None:
+            cusolver.memory = self.memory
+            self.linear = Solver(Cusolver(cusolver))
+            versions["cusolver"] = self.linear.library.version
         self.target: CudaTarget = named(chip, llvmlite_version(), **versions)
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
@@ -154,6 +162,10 @@ class SimulatedGpu:
     def transformer(self) -> Transformer:
         assert self.fourier is not None
         return self.fourier
+
+    def solver(self) -> Solver:
+        assert self.linear is not None
+        return self.linear
 
 
 class SimulatedGraph:

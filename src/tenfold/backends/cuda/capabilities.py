@@ -9,6 +9,11 @@ from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.library.convolution import convolution_routine
+from tenfold.backends.cuda.library.factoring import (
+    FACTORED,
+    factoring_reason,
+    factoring_routine,
+)
 from tenfold.backends.cuda.library.fourier import FOURIER, fourier_scratch
 from tenfold.backends.cuda.library.product import product_scratch, product_words
 from tenfold.backends.cuda.library.routine import LINES, line_routine
@@ -21,8 +26,7 @@ from tenfold.types import SHORT
 
 _LAPACK = ("cholesky", "det", "eig", "eigh", "inv", "lu", "qr", "slogdet", "solve", "svd",
            "triangular_solve")  # fmt: skip
-_LACKING = dict.fromkeys(_LAPACK, "LAPACK factors and solves matrices")
-_LACKING |= dict.fromkeys(FOURIER, "Fourier transforms are cuFFT's, and there is none")
+_LACKING = dict.fromkeys(FOURIER, "Fourier transforms are cuFFT's, and there is none")
 _LACKING["reach"] = "chains of sparse matrices are followed one element after the other"
 
 
@@ -31,9 +35,9 @@ def capabilities(target: CudaTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
-        routines=LINES | {PRODUCT, CONVOLUTION, *FOURIER},
+        routines=LINES | FACTORED | {PRODUCT, CONVOLUTION, *FOURIER},
         scratch=partial(_scratch, target),
-        lacks=_lacks,
+        lacks=partial(_lacks, target),
         multiplied=frozenset({"f16", "bf16"}),
         row_blocks=False,  # one block after another would leave most of the chip idle
         words=partial(_words, target),
@@ -52,11 +56,16 @@ def _scratch(
         return None if found is None else found.scratch
     if routine in FOURIER:
         return fourier_scratch(routine, types[0], attributes, target)
+    if routine in FACTORED:
+        made = factoring_routine(routine, types, attributes, target)
+        return None if made is None else made.scratch
     return product_scratch(types, attributes, target)
 
 
-def _lacks(routine: str, types: Types) -> str:
+def _lacks(target: CudaTarget, routine: str, types: Types) -> str:
     """Why there is no such routine on a GPU."""
+    if routine in _LAPACK:
+        return factoring_reason(routine, types, target)
     if routine in LINES and kind(SHORT[types[0].dtype]) == "c":
         return "complex numbers are sorted by NumPy"
     return _LACKING.get(routine, "")
@@ -67,4 +76,6 @@ def _words(target: CudaTarget, routine: str, types: Types, attributes: Mapping[s
         return product_words(types, attributes, target)
     if routine in FOURIER:
         return f"{routine} of {types[0]}: by cuFFT {target.cufft}, whose bits are its own"
+    if routine in FACTORED:
+        return f"{routine} of {types[0]}: by cuSOLVER {target.cusolver}, whose bits are its own"
     return ""

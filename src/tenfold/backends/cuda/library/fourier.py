@@ -18,10 +18,10 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.library.cufft import COMPLEX, FROM_REAL, TO_REAL, Transform
-from tenfold.backends.cuda.library.laying import Laying, Place, laid
-from tenfold.backends.cuda.library.routine import GpuRoutine, LibraryCall, RoutineLaunch
+from tenfold.backends.cuda.library.laying import Laying, Place
+from tenfold.backends.cuda.library.routine import GpuRoutine
+from tenfold.backends.cuda.library.stages import Stages
 from tenfold.backends.cuda.target import CudaTarget
-from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import SIZES
 from tenfold.frozen import frozen
 from tenfold.types import SHORT, TensorType
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
 
 FOURIER = {"fft": COMPLEX, "rfft": FROM_REAL, "irfft": TO_REAL}
-_ALIGN = 256  # of parts of scratch memory
 _REAL = {"c64": "f32", "c128": "f64"}
 _PAIRED = {real: paired for paired, real in _REAL.items()}
 
@@ -78,22 +77,11 @@ def fourier_routine(
     real = _REAL.get(read, read)
     written = real if kind == TO_REAL else _PAIRED[real]
     count = before * behind
+    stages = Stages(2)
     if not count:
-        return GpuRoutine(_no_text, "", ())
+        return stages.routine()
     packed = behind == 1 or before == 1
     source, result = Place(0), Place(1)
-    launches: list[RoutineLaunch | LibraryCall] = []
-    layings, scratch = dict[str, Laying](), 0
-
-    def lay(how: Laying, *given: Any) -> None:
-        layings[how.name] = how
-        launches.append(laid(how, *given))
-
-    def room(dtype: str, elements: int) -> Place:
-        nonlocal scratch
-        made = Place(2, scratch)
-        scratch += -(-elements * SIZES[dtype] // _ALIGN) * _ALIGN
-        return made
 
     def between(extent: int, direct: bool) -> tuple[int, int]:
         return (behind, 1) if direct and behind > 1 else (1, extent)
@@ -101,39 +89,30 @@ def fourier_routine(
     # What the library reads.
     as_it_is = packed and (kind == COMPLEX or (kind == FROM_REAL and aligned))
     if not as_it_is:
-        source = room(read, count * n)
-        ends = kind == TO_REAL
+        source = stages.room(count * n * SIZES[read])
         last = n - 1 if points % 2 == 0 else -1
-        how = Laying(read, read, behind > 1, ends=ends)
         shape = (before, n, behind) if behind > 1 else (1, before, n)
-        lay(how, Place(0), source, shape, last)
+        how = Laying(read, read, behind > 1, ends=kind == TO_REAL)
+        stages.lay(how, Place(0), source, shape, last=last)
 
     # What it writes.
     direct = packed and (kind != TO_REAL or aligned)
     if not direct:
-        result = source if kind == COMPLEX and not as_it_is else room(written, count * m)
+        over = kind == COMPLEX and not as_it_is
+        result = source if over else stages.room(count * m * SIZES[written])
     transform = Transform(kind, real, points, count, between(n, as_it_is), between(m, direct))
-    launches.append(FourierCall(transform, inverse, target.cufft, source, result))
+    stages.call(FourierCall(transform, inverse, target.cufft, source, result))
 
     factor = factor_of(points, given["norm"], inverse)
     scaled = factor != 1
     if not direct:
         how = Laying(written, written, behind > 1, scaled)
         shape = (before, behind, m) if behind > 1 else (1, before, m)
-        lay(how, result, Place(1), shape, -1, factor)
+        stages.lay(how, result, Place(1), shape, factor=factor)
     elif scaled:
-        lay(Laying(written, written, scaled=True), result, result, (1, count, m), -1, factor)
-
-    def text(target: CudaTarget) -> Fragment:
-        parts = [how.text(target) for how in layings.values()]
-        declared = dict.fromkeys(line for part in parts for line in part.declarations)
-        return Fragment(tuple(declared), "\n".join(part.body for part in parts))
-
-    return GpuRoutine(text, " ".join(layings), tuple(launches), scratch)
-
-
-def _no_text(target: CudaTarget) -> Fragment:
-    return Fragment((), "")
+        how = Laying(written, written, scaled=True)
+        stages.lay(how, result, result, (1, count, m), factor=factor)
+    return stages.routine()
 
 
 def factor_of(points: int, norm: str, inverse: bool) -> float:

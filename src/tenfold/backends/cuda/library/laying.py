@@ -3,7 +3,8 @@ elements, one after another or as matrices turned over, and change them on the w
 
 An element may be cast between f32 and f64, scaled by a factor, and have its imaginary part dropped
 at the first place along a line and at another, which is how a transform to real numbers takes its
-ends. What has an inf or a NaN in it sets the fault word where that is asked for.
+ends. What is outside of a triangle is zero. An inf or a NaN sets the fault word where that is asked
+for. Lines that are read may be a part of longer ones.
 
 A block turns a tile of 32 × 32 elements over in shared memory. All of it is read before anything is
 written, neighbours by neighbours both times.
@@ -24,14 +25,17 @@ from tenfold.backends.llvm.writer import BITS, COMPUTE, float_text, kind
 from tenfold.frozen import frozen
 
 _TILE, _ROWS, _THREADS, _EACH = 32, 8, 256, 4
-_WORDS = ("size", "rows", "columns", "last", "factor")
+_WORDS = ("size", "rows", "columns", "last", "factor", "line", "matrix")
+LOWER, UPPER, UNIT = "lower", "upper", "unit"  # parts of results
 Parts = list[str]
 
 
 @frozen
 class Laying:
     """What the text of a copy hangs on. `ends`: imaginary parts at the ends of lines are dropped;
-    `told`: the fault word is set where an element is no finite number."""
+    `told`: the fault word is set where an element is no finite number; `part`: the triangle of
+    results that is kept, or `UNIT`, where they are a unit matrix whatever is read; `cut`: lines
+    that are read are a part of longer ones."""
 
     source: str  # dtypes
     target: str
@@ -39,13 +43,17 @@ class Laying:
     scaled: bool = False
     ends: bool = False
     told: bool = False
+    part: str = ""
+    cut: bool = False
 
     @property
     def name(self) -> str:
-        marks = {"turned": self.turned, "scaled": self.scaled, "ends": self.ends, "told": self.told}
-        return "_".join(
-            ("tn_laid", self.source, self.target, *(name for name, held in marks.items() if held))
-        )
+        marks = {
+            "turned": self.turned, "scaled": self.scaled, "ends": self.ends, "told": self.told,
+            self.part: self.part, "cut": self.cut,
+        }  # fmt: skip
+        held = (name for name, holds in marks.items() if holds)
+        return "_".join(("tn_laid", self.source, self.target, *held))
 
     def text(self, target: CudaTarget) -> Fragment:
         return _Writer(self, target).text()
@@ -66,10 +74,12 @@ def laid(
     shape: tuple[int, int, int],
     last: int = -1,
     factor: float = 1.0,
+    apart: tuple[int, int] = (0, 0),
 ) -> RoutineLaunch:
     """The launch that copies so many matrices of rows and columns. Where ends of lines are dropped,
     these run down the rows of what is turned over, else along the columns; `last` is the place of
-    the second one, -1 where there is none."""
+    the second one, -1 where there is none. `apart` is how far lines and matrices that are read lie
+    apart, where they are cut."""
     count, rows, columns = shape
     size = count * rows * columns
     if how.turned:
@@ -78,7 +88,7 @@ def laid(
         blocks = -(-size // (_THREADS * _EACH))
     (bits,) = struct.unpack("<q", struct.pack("<d", factor))
     arrays = (source.array, target.array, *((FAULT,) if how.told else ()))
-    given = (size, rows, columns, last, bits, source.start, target.start)
+    given = (size, rows, columns, last, bits, *apart, source.start, target.start)
     words = tuple((word, 8) for word in given)
     return RoutineLaunch(how.name, blocks, _THREADS, arrays, words)
 
@@ -118,8 +128,8 @@ class _Writer:
             there = w.op(f"icmp slt i64 {at}, %size")
             read.append((at, there, self._read_where(there, at)))
         for at, there, value in read:
-            place = f.num("urem", "i64", at, "%columns") if self.how.ends else at
-            self._written(at, there, self._changed(value, place))
+            row, place = self._place(at) if self.how.ends or self.how.part else (at, at)
+            self._written(at, there, self._kept(self._changed(value, place), row, place))
 
     def _turned(self) -> None:
         f, w, tile = self.f, self.w, _TILE
@@ -138,8 +148,11 @@ class _Writer:
         read: list[tuple[str, Parts]] = []
         for n in range(0, tile, _ROWS):
             own = f.num("add", "i64", y, n)
-            at, there, row, _ = self._at(begin, top, left, own, x, "%rows", "%columns")
-            value = self._read(w.select(there, "i64", at, begin))
+            at, there, row, column = self._at(begin, top, left, own, x, "%rows", "%columns")
+            at, first = (at, begin) if not self.how.cut else (
+                self._cut(which, row, column), f.num("mul", "i64", which, "%matrix")
+            )  # fmt: skip
+            value = self._read(w.select(there, "i64", at, first))
             read.append((own, self._changed(value, row)))
         for own, value in read:
             place = f.short(f.num("add", "i64", f.num("mul", "i64", own, tile + 1), x))
@@ -148,9 +161,10 @@ class _Writer:
         wait(w)
         for n in range(0, tile, _ROWS):
             own = f.num("add", "i64", y, n)
-            at, there, _, _ = self._at(begin, left, top, own, x, "%columns", "%rows")
+            at, there, row, column = self._at(begin, left, top, own, x, "%columns", "%rows")
             place = f.short(f.num("add", "i64", f.num("mul", "i64", x, tile + 1), own))
-            self._written(at, there, [f.get(held, self.type, place) for held in memory])
+            value = [f.get(held, self.type, place) for held in memory]
+            self._written(at, there, self._kept(value, row, column))
 
     def _at(
         self, begin: str, top: str, left: str, y: str, x: str, rows: str, columns: str
@@ -170,8 +184,42 @@ class _Writer:
 
     def _read_where(self, there: str, at: str) -> Parts:
         """An element that somebody else may be writing, unless it is there for this thread."""
-        types = [self.f.types["source"]] * self.parts
-        return guarded(self.w, there, lambda: self._read(at), types)
+
+        def read() -> Parts:
+            if not self.how.cut:
+                return self._read(at)
+            row, column = self._place(at)
+            which = self.f.num("udiv", "i64", at, self.f.num("mul", "i64", "%rows", "%columns"))
+            return self._read(self._cut(which, row, column))
+
+        return guarded(self.w, there, read, [self.f.types["source"]] * self.parts)
+
+    def _place(self, at: str) -> tuple[str, str]:
+        """The row and the column of an element."""
+        f = self.f
+        line = f.num("udiv", "i64", at, "%columns")
+        return f.num("urem", "i64", line, "%rows"), f.num("urem", "i64", at, "%columns")
+
+    def _cut(self, which: str, row: str, column: str) -> str:
+        """Where an element of a matrix is read whose lines are a part of longer ones."""
+        f = self.f
+        begin = f.num("mul", "i64", which, "%matrix")
+        line = f.num("add", "i64", begin, f.num("mul", "i64", row, "%line"))
+        return f.num("add", "i64", line, column)
+
+    def _kept(self, value: Parts, row: str, column: str) -> Parts:
+        """An element of the results, or zero where it lies outside of the triangle."""
+        w, ty = self.w, self.type
+        if not self.how.part:
+            return value
+        if self.how.part == UNIT:
+            ones = w.select(w.op(f"icmp eq i64 {row}, {column}"), ty, *(
+                float_text(ty, x) for x in (1.0, 0.0)
+            ))  # fmt: skip
+            return [ones, float_text(ty, 0.0)][: self.parts]
+        one, other = (row, column) if self.how.part == LOWER else (column, row)
+        inside = w.op(f"icmp sge i64 {one}, {other}")
+        return [w.select(inside, ty, part, float_text(ty, 0.0)) for part in value]
 
     def _places(self, at: str) -> Sequence[str]:
         if self.parts == 1:

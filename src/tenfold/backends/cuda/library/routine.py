@@ -114,12 +114,15 @@ def routine_of(
     """The routine of a node with inputs and a first result of these types, or None where there is
     none here; `aligned` if all its arrays begin at multiples of 16 bytes."""
     from tenfold.backends.cuda.library.convolution import convolution_routine
+    from tenfold.backends.cuda.library.factoring import FACTORED, factoring_routine
     from tenfold.backends.cuda.library.fourier import FOURIER, fourier_routine
     from tenfold.backends.cuda.library.product import product_routine
     from tenfold.graph.op import CONVOLUTION, PRODUCT
 
     if name in FOURIER:
         return fourier_routine(name, types[0], given, target=target, aligned=aligned)
+    if name in FACTORED:
+        return factoring_routine(name, types, given, target)
     product = partial(product_routine, target=target, aligned=aligned)
     convolution = partial(convolution_routine, aligned=aligned)
     found: dict[str, Find] = {PRODUCT: product, CONVOLUTION: convolution}
