@@ -89,8 +89,8 @@ class Config:
     The environment sets some at first: TENFOLD_CACHE (a folder, or 'off'), TENFOLD_CACHE_BYTES,
     TENFOLD_COMPILE, TENFOLD_DISABLE (1), TENFOLD_TRACEBACK, TENFOLD_THREADS, TENFOLD_KEPT_BYTES. Of
     the environment alone: TENFOLD_TARGET asks for code for a lesser level of the processor, as
-    'x86-64-v3'; TENFOLD_CUBLAS is the file of the cublasLt that multiplies on a GPU, or 'off'. See
-    `tn.backends()`.
+    'x86-64-v3'; TENFOLD_CUBLAS, TENFOLD_CUFFT and TENFOLD_CUSOLVER are the files of libraries
+    that are used on a GPU, or 'off'. See `tn.backends()`.
 
     >>> config.pending
     1024

@@ -7,12 +7,13 @@ calls are written down.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import simt
+
+from tests.backends.cuda.fake_library import FakeLibrary
 
 Array = np.ndarray[Any, Any]
 NOT_SUPPORTED = 15
@@ -32,36 +33,17 @@ _COMPUTE = {0: 68, 1: 70, 2: 68, 4: 68, 5: 70, 10: 72, 14: 68}
 _SCALE = {0: 0, 1: 1, 2: 0, 4: 4, 5: 5, 10: 10, 14: 0}
 
 
-class _Function:
-    """A function as ctypes has them: with places for types."""
-
-    def __init__(self, call: Callable[..., int]) -> None:
-        self.call, self.argtypes, self.restype = call, (), None
-
-    def __call__(self, *args: Any) -> int:
-        assert not self.argtypes or len(args) == len(self.argtypes)
-        return self.call(*args)
-
-
-class FakeCublas:
+class FakeCublas(FakeLibrary):
     """The library; `refuses` if it has no algorithm."""
+
+    prefix = "_cublasLt"
 
     def __init__(self, version: int = 130100, refuses: bool = False) -> None:
         self.version, self.refuses = version, refuses
         self.memory: simt.Memory = simt.Memory()
-        self.calls: list[str] = []
         self.made: dict[int, dict[Any, Any]] = {}
         self.asked: list[dict[Any, Any]] = []  # preferences that an algorithm was asked for with
-        for name in dir(self):
-            if name.startswith("_cublasLt"):
-                setattr(self, name[1:], _Function(self._noted(name[1:], getattr(self, name))))
-
-    def _noted(self, name: str, call: Callable[..., int]) -> Callable[..., int]:
-        def noted(*args: Any) -> int:
-            self.calls.append(name)
-            return call(*args)
-
-        return noted
+        super().__init__()
 
     def _cublasLtGetVersion(self) -> int:  # noqa: N802
         return self.version

@@ -18,6 +18,8 @@ from tenfold.backends.cuda import compile as compiling
 from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.backend import Place
 from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
+from tenfold.backends.cuda.library.cufft import Cufft, Transformer
+from tenfold.backends.cuda.library.cusolver import Cusolver, Solver
 from tenfold.backends.cuda.recording import (
     REPEATED,
     ConditionalNode,
@@ -32,6 +34,8 @@ from tenfold.backends.cuda.recording import (
 from tenfold.backends.cuda.target import EXACT, FAST, CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
 from tests.backends.cuda.fake_cublas import FakeCublas
+from tests.backends.cuda.fake_cufft import FakeCufft
+from tests.backends.cuda.fake_cusolver import FakeCusolver
 
 Array = np.ndarray[Any, Any]
 
@@ -48,18 +52,33 @@ class SimulatedGpu:
     """One simulated GPU. All that is asked of it is done at once."""
 
     def __init__(
-        self, chip: str = "sm_90", races: bool = True, cublas: FakeCublas | None = None
+        self,
+        chip: str = "sm_90",
+        races: bool = True,
+        cublas: FakeCublas | None = None,
+        cufft: FakeCufft | None = None,
+        cusolver: FakeCusolver | None = None,
     ) -> None:
         """With "sm_90+fast" for a chip, its own exp and tanh are used."""
         self.driver, self.number = 13000, 0
         self.memory = simt.Memory()
         self.library: Multiplier | None = None
-        version = ""
+        self.fourier: Transformer | None = None
+        versions = dict[str, str]()
         if cublas is not None:
             cublas.memory = self.memory
             self.library = Multiplier(Cublas(cublas))
-            version = self.library.library.version
-        self.target: CudaTarget = named(chip, llvmlite_version(), cublas=version)
+            versions["cublas"] = self.library.library.version
+        if cufft is not None:
+            cufft.memory = self.memory
+            self.fourier = Transformer(Cufft(cufft))
+            versions["cufft"] = self.fourier.library.version
+        self.linear: Solver | None = None
+        if cusolver is not None:
+            cusolver.memory = self.memory
+            self.linear = Solver(Cusolver(cusolver))
+            versions["cusolver"] = self.linear.library.version
+        self.target: CudaTarget = named(chip, llvmlite_version(), **versions)
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
 
@@ -139,6 +158,14 @@ class SimulatedGpu:
     def multiplier(self) -> Multiplier:
         assert self.library is not None
         return self.library
+
+    def transformer(self) -> Transformer:
+        assert self.fourier is not None
+        return self.fourier
+
+    def solver(self) -> Solver:
+        assert self.linear is not None
+        return self.linear
 
 
 class SimulatedGraph:

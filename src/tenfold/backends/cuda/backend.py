@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tenfold.backends.backend import Backend
 from tenfold.backends.cuda.target import CHIPS, EXACT, FAST, CudaTarget, named, version_text
 from tenfold.backends.llvm.target import llvmlite_version
-from tenfold.errors import TenfoldError, Unsupported
+from tenfold.errors import TenfoldError, Unsupported, ValueProblem
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.array import DeviceArray
@@ -161,7 +161,7 @@ class Place:
             "gpu": f"{one.name}, {one.processors} multiprocessors",
             "memory": f"{free / 2**30:.1f} of {every / 2**30:.1f} GiB free",
             "driver": f"CUDA {version_text(one.version)}",
-            **_found(),
+            **_found(one.version // 1000),
         }
 
     def _absent(self) -> Mapping[str, str]:
@@ -192,18 +192,25 @@ class Place:
         )
 
 
-def _found() -> dict[str, str]:
-    """What lies here beside the driver."""
+def _found(newest: int | None = None) -> dict[str, str]:
+    """What lies here beside the driver, which is for this major version of CUDA."""
     from tenfold.backends.cuda.assemble import assembler
-    from tenfold.backends.cuda.find import find_shared
+    from tenfold.backends.cuda.find import LIBRARIES, NEWEST, Shared, find
 
-    ptxas, cublas = assembler(), find_shared("cublasLt")
+    ptxas = assembler()
+
+    def said(library: Shared) -> str:
+        try:
+            path = find(library, newest or NEWEST)
+        except ValueProblem as error:
+            return error.message
+        return path or f"not found, or {library.variable} is off (pip install {library.wheel})"
+
     own = "the driver's own; ptxas, which is faster, was not found (pip install nvidia-cuda-nvcc)"
     return {
         "compiler": f"llvmlite {llvmlite_version() or 'not installed'}",
         "assembler": own if ptxas is None else f"ptxas {ptxas.version}, {ptxas.path}",
-        "cublasLt": cublas or "not found (pip install nvidia-cublas)",
-    }
+    } | {one.title: said(one) for one in LIBRARIES}
 
 
 def _chips() -> str:

@@ -9,6 +9,12 @@ from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.library.convolution import convolution_routine
+from tenfold.backends.cuda.library.factoring import (
+    FACTORED,
+    factoring_reason,
+    factoring_routine,
+)
+from tenfold.backends.cuda.library.fourier import FOURIER, fourier_scratch
 from tenfold.backends.cuda.library.product import product_scratch, product_words
 from tenfold.backends.cuda.library.reach import REACH, reach_scratch
 from tenfold.backends.cuda.library.routine import LINES, line_routine
@@ -21,8 +27,7 @@ from tenfold.types import SHORT
 
 _LAPACK = ("cholesky", "det", "eig", "eigh", "inv", "lu", "qr", "slogdet", "solve", "svd",
            "triangular_solve")  # fmt: skip
-_LACKING = dict.fromkeys(_LAPACK, "LAPACK factors and solves matrices")
-_LACKING |= dict.fromkeys(("fft", "rfft", "irfft"), "Fourier transforms are NumPy's own")
+_LACKING = dict.fromkeys(FOURIER, "Fourier transforms are cuFFT's, and there is none")
 
 
 @lru_cache(maxsize=8)
@@ -30,9 +35,9 @@ def capabilities(target: CudaTarget) -> Capabilities:
     """What can be done for a target."""
     return Capabilities(
         supports=lambda *named: missing(*named, target.llvm),
-        routines=LINES | {PRODUCT, CONVOLUTION, REACH},
+        routines=LINES | FACTORED | {PRODUCT, CONVOLUTION, REACH, *FOURIER},
         scratch=partial(_scratch, target),
-        lacks=_lacks,
+        lacks=partial(_lacks, target),
         multiplied=frozenset({"f16", "bf16"}),
         row_blocks=False,  # one block after another would leave most of the chip idle
         words=partial(_words, target),
@@ -51,15 +56,28 @@ def _scratch(
         return None if found is None else found.scratch
     if routine == REACH:
         return reach_scratch(types)
+    if routine in FOURIER:
+        return fourier_scratch(routine, types[0], attributes, target)
+    if routine in FACTORED:
+        made = factoring_routine(routine, types, attributes, target)
+        return None if made is None else made.scratch
     return product_scratch(types, attributes, target)
 
 
-def _lacks(routine: str, types: Types) -> str:
+def _lacks(target: CudaTarget, routine: str, types: Types) -> str:
     """Why there is no such routine on a GPU."""
+    if routine in _LAPACK:
+        return factoring_reason(routine, types, target)
     if routine in LINES and kind(SHORT[types[0].dtype]) == "c":
         return "complex numbers are sorted by NumPy"
     return _LACKING.get(routine, "")
 
 
 def _words(target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
-    return product_words(types, attributes, target) if routine == PRODUCT else ""
+    if routine == PRODUCT:
+        return product_words(types, attributes, target)
+    if routine in FOURIER:
+        return f"{routine} of {types[0]}: by cuFFT {target.cufft}, whose bits are its own"
+    if routine in FACTORED:
+        return f"{routine} of {types[0]}: by cuSOLVER {target.cusolver}, whose bits are its own"
+    return ""

@@ -69,9 +69,10 @@ class CudaCode:
             return f"its functions are computed in the {self.target.maths} way"
         if self.target.capability > capability:
             return f"it is for sm_{self.target.capability}, this is an sm_{capability}"
-        here = self.place.target().cublas
-        if self.target.cublas and self.target.cublas != here:
-            return f"it multiplies by cublasLt {self.target.cublas}, here is {here or 'none'}"
+        here = self.place.target().libraries
+        for name, version in self.target.libraries.items():
+            if version and version != here[name]:
+                return f"it calls {name} {version}, here is {here[name] or 'none'}"
         every = all(any(c.runs_on(capability, driver) for c in m.cubins) for m in self.modules)
         if not every and self.target.ptx > takes(driver):
             return f"the driver, for CUDA {version_text(driver)}, is older than its PTX"
@@ -180,7 +181,6 @@ def _text(launches: Any, partial: int, written: Any) -> KernelText:
 def routines_of(plan: Plan, target: CudaTarget) -> dict[str, GpuRoutine]:
     """The routines of our own that a plan calls on a device, by their keys: those for arrays that
     begin at multiples of 16 bytes, and for others."""
-    from tenfold.backends.cuda.library.routine import GpuRoutine
     from tenfold.backends.cuda.run.record import routine_for
     from tenfold.plan import RoutineStep
 
@@ -190,14 +190,14 @@ def routines_of(plan: Plan, target: CudaTarget) -> dict[str, GpuRoutine]:
         for step in called:
             for aligned in (True, False):
                 routine = routine_for(one, step, target, aligned)
-                if isinstance(routine, GpuRoutine):
+                if routine is not None and routine.key:
                     found[routine.key] = routine
     return found
 
 
 def _digest(routine: GpuRoutine, target: CudaTarget) -> str:
     text = join([routine.text(target)])
-    return sha256(repr((text, [one.function for one in routine.launches])).encode()).hexdigest()
+    return sha256(repr((text, [one.function for one in routine.functions])).encode()).hexdigest()
 
 
 def code_for(plan: Plan, target: CudaTarget, strict: bool) -> CudaCode:

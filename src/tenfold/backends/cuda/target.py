@@ -42,7 +42,10 @@ class CudaTarget:
     ptx: int  # the version of PTX, 80 for 8.0
     maths: str = EXACT
     llvmlite: str = ""
-    cublas: str = ""  # the version of cublasLt that multiplies, "" where there is none
+    # The versions of libraries, "" where there is none: what multiplies, transforms, and factors.
+    cublas: str = ""
+    cufft: str = ""
+    cusolver: str = ""
 
     @property
     def name(self) -> str:
@@ -77,11 +80,19 @@ class CudaTarget:
     @property
     def digest(self) -> str:
         """The part of a cache key that stands for the target and its compiler."""
-        return sha256(f"{self.llvm.digest} {self.maths} {self.cublas}".encode()).hexdigest()[:32]
+        libraries = " ".join(self.libraries.values())
+        return sha256(f"{self.llvm.digest} {self.maths} {libraries}".encode()).hexdigest()[:32]
+
+    @property
+    def libraries(self) -> Mapping[str, str]:
+        """The versions of libraries that results may have the bits of."""
+        return {"cublasLt": self.cublas, "cuFFT": self.cufft, "cuSOLVER": self.cusolver}
 
     @property
     def versions(self) -> Mapping[str, str]:
-        return {"llvmlite": self.llvmlite, "cublasLt": self.cublas or "none"}
+        return {"llvmlite": self.llvmlite} | {
+            name: version or "none" for name, version in self.libraries.items()
+        }
 
     @property
     def rank(self) -> int:
@@ -91,9 +102,10 @@ class CudaTarget:
         return f"{TRIPLE} {self.name} PTX {self.ptx // 10}.{self.ptx % 10}"
 
 
-def named(name: str, llvmlite: str = "", maths: str = EXACT, cublas: str = "") -> CudaTarget:
+def named(name: str, llvmlite: str = "", maths: str = EXACT, **libraries: str) -> CudaTarget:
     """The target of a chip by its name. The version of PTX hangs on the chip alone, so that a plan
-    made elsewhere has the code that would be made here.
+    made elsewhere has the code that would be made here. `libraries` are versions, as targets have
+    them.
 
     >>> named("sm_100+fast").maths
     'fast'
@@ -110,7 +122,7 @@ def named(name: str, llvmlite: str = "", maths: str = EXACT, cublas: str = "") -
             f"{name!r} is no chip that CUDA code is made for",
             fix=f"give one of {', '.join(f'sm_{known}' for known in CHIPS)}",
         )
-    return CudaTarget(chip, CHIPS[chip], way, llvmlite, cublas)
+    return CudaTarget(chip, CHIPS[chip], way, llvmlite, **libraries)
 
 
 def takes(driver: int) -> int:
@@ -123,7 +135,7 @@ def takes(driver: int) -> int:
     return max((ptx for since, ptx in _TAKEN.items() if since <= driver), default=0)
 
 
-def target_on(capability: int, driver: int, llvmlite: str = "", cublas: str = "") -> CudaTarget:
+def target_on(capability: int, driver: int, llvmlite: str = "", **libraries: str) -> CudaTarget:
     """The target of a GPU: its chip, or the newest before it that LLVM and the driver know, whose
     PTX it runs, too.
 
@@ -142,7 +154,7 @@ def target_on(capability: int, driver: int, llvmlite: str = "", cublas: str = ""
             f"the GPU is an sm_{capability}, and code is made from sm_{min(CHIPS)} on",
             fix="use a later GPU, or give backend='cpu'",
         )
-    return named(f"sm_{max(fitting)}", llvmlite, cublas=cublas)
+    return named(f"sm_{max(fitting)}", llvmlite, **libraries)
 
 
 def target_remark(target: CudaTarget) -> str:

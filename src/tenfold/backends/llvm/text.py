@@ -19,6 +19,13 @@ class Fragment:
     body: str
 
 
+def merged(fragments: Iterable[Fragment]) -> Fragment:
+    """Several fragments as one."""
+    parts = list(fragments)
+    needs = dict.fromkeys(line for part in parts for line in part.declarations)
+    return Fragment(tuple(needs), "\n".join(part.body for part in parts))
+
+
 def join(fragments: Iterable[Fragment]) -> str:
     """One module of several fragments; what one of them defines is not declared.
 

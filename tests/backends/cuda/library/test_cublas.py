@@ -1,9 +1,8 @@
-"""cublasLt by ctypes: what it is asked for and where it is found, with a library that multiplies by
+"""cublasLt by ctypes: what it is asked for, with a library that multiplies by
 NumPy in place of it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tenfold.backends.cuda.find import CUBLAS
 from tenfold.backends.cuda.library import cublas
-from tenfold.backends.cuda.library.cublas import Cublas, Multiplication, Multiplier, files
+from tenfold.backends.cuda.library.cublas import Cublas, Multiplication, Multiplier
 from tenfold.backends.cuda.library.cublas_product import CublasProduct
 from tenfold.backends.cuda.target import named
 from tenfold.backends.matrices import MatrixProduct
-from tenfold.errors import DeviceProblem, ValueProblem
+from tenfold.errors import DeviceProblem
 from tenfold.graph import Builder, Graph
 from tenfold.ops import TABLE
 from tenfold.parity.certificate import Certificate
@@ -102,41 +102,11 @@ def test_a_refusal_says_what_and_by_whom() -> None:
         gpu.multiplier().multiply(one, 0, 0, 0, 0, 0)
 
 
-def test_the_newest_that_the_driver_serves_comes_first(tmp_path: Path) -> None:
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder, major in zip(folders, (12, 13), strict=True):
-        folder.mkdir()
-        (folder / f"libcublasLt.so.{major}").touch()
-    where = [str(folder) for folder in folders]
-    names = [os.path.basename(path) for path in files(13, where)]
-    assert names == ["libcublasLt.so.13", "libcublasLt.so.12"]
-    assert [os.path.basename(path) for path in files(12, where)] == ["libcublasLt.so.12"]
-    assert list(files(11, where)) == []
-
-
-def test_wheels_and_the_linkers_path_are_looked_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wheel = tmp_path / "site" / "nvidia" / "cu13" / "lib"
-    wheel.mkdir(parents=True)
-    (wheel / "libcublasLt.so.13").touch()
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "own"))
-    found = list(cublas.folders())
-    assert found[0] == str(tmp_path / "own")
-    assert str(wheel) in found
-    assert str(wheel / "libcublasLt.so.13") in list(files(13))
-
-
-def test_the_environment_may_name_a_file_or_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_may_name_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find: Callable[[int], Cublas | None] = cublas.find_cublas.__wrapped__
-    monkeypatch.setenv(cublas.VARIABLE, "off")
+    monkeypatch.setenv(CUBLAS.variable, "off")
     assert find(13) is None
-    monkeypatch.setenv(cublas.VARIABLE, str(tmp_path / "none.so"))
-    with pytest.raises(ValueProblem, match="there is no such file"):
-        find(13)
+    monkeypatch.setenv(CUBLAS.variable, str(tmp_path / "none.so"))
     (tmp_path / "none.so").write_bytes(b"no library")
     with pytest.raises(DeviceProblem, match="no cublasLt that this driver can serve"):
         find(13)
@@ -210,6 +180,18 @@ def test_a_program_of_products_is_certified() -> None:
     found = check(program, graph, arrays)
     assert isinstance(found.verdict, Certificate), found.verdict
     assert ("cublasLt", "13.1.0") in found.verdict.versions
+
+
+def test_a_program_of_products_is_kept_and_read_again() -> None:
+    backend = simulated(SimulatedGpu(cublas=FakeCublas()))
+    graph = _product("f32", "[40,30]", "[30,20]", lhs_contract=(1,), rhs_contract=(0,))
+    program = backend.compile(graph)
+    code = backend.read_code(backend.code_of(program, True).pack())
+    assert code.unusable() is None
+    random = np.random.default_rng(4)
+    arrays = [drawn(random, p.type.dtype, p.type.shape) for p in graph.parameters]
+    (made,) = code.restore(lambda: program.plan)(arrays)
+    np.testing.assert_array_equal(made, evaluate(graph, arrays)[0])
 
 
 def test_a_plan_says_which_library_multiplies() -> None:

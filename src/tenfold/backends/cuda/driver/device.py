@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tenfold.backends.cuda.driver.library import Driver, driver, forked
+from tenfold.backends.cuda.find import CUFFT, CUSOLVER, find, version_of
 from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
+from tenfold.backends.cuda.library.cufft import Transformer, load_cufft
+from tenfold.backends.cuda.library.cusolver import Solver, load_cusolver
 from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
@@ -128,6 +131,14 @@ class Device(Protocol):
         """The library that multiplies matrices here; only where the target names one."""
         ...
 
+    def transformer(self) -> Transformer:
+        """The library of Fourier transforms; only where the target names one."""
+        ...
+
+    def solver(self) -> Solver:
+        """The library that factors matrices; only where the target names one."""
+        ...
+
 
 class PinnedWord:
     """Four bytes of pinned memory."""
@@ -182,9 +193,18 @@ class Gpu:
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
         found = find_cublas(self.version // 1000)
-        library = found.version if found is not None else ""
-        self.target = target_on(self.capability, self.version, llvmlite_version(), library)
+        cufft, cusolver = (find(one, self.version // 1000) for one in (CUFFT, CUSOLVER))
+        self.target = target_on(
+            self.capability, self.version, llvmlite_version(),
+            cublas=found.version if found is not None else "",
+            cufft="" if cufft is None else version_of(cufft) or load_cufft(cufft).version,
+            cusolver=""
+            if cusolver is None
+            else version_of(cusolver) or load_cusolver(cusolver).version,
+        )  # fmt: skip
         self._multiplier: Multiplier | None = None
+        self._transformer: Transformer | None = None
+        self._solver: Solver | None = None
         self._own = threading.local()
         self._several = gpu_count() > 1
 
@@ -319,6 +339,24 @@ class Gpu:
                 assert library is not None, "the target names no cublasLt"
                 self._multiplier = Multiplier(library)
             return self._multiplier
+
+    def transformer(self) -> Transformer:
+        self.enter()
+        with self._lock:
+            if self._transformer is None:
+                path = find(CUFFT, self.version // 1000)
+                assert path is not None, "the target names no cuFFT"
+                self._transformer = Transformer(load_cufft(path))
+            return self._transformer
+
+    def solver(self) -> Solver:
+        self.enter()
+        with self._lock:
+            if self._solver is None:
+                path = find(CUSOLVER, self.version // 1000)
+                assert path is not None, "the target names no cuSOLVER"
+                self._solver = Solver(load_cusolver(path))
+            return self._solver
 
     # Code.
 

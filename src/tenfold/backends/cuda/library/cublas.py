@@ -1,35 +1,22 @@
-"""cublasLt by ctypes: where it is found, its functions, and errors in words.
+"""cublasLt by ctypes: its functions, and errors in words.
 
-It is taken from whatever a machine has: a folder of LD_LIBRARY_PATH, wheels of NVIDIA or PyTorch in
-Python's folders, a toolkit, the system's own folders, in this order, the newest major version first
-that the driver can serve. Packages are not imported for it. Which version was found is part of the
-target (`CudaTarget.cublas`), since products have its bits. `TENFOLD_CUBLAS` in the environment is a
-file to take instead, or 'off'.
+Which version was found is part of the target (`CudaTarget.cublas`), since products have its bits.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ctypes import POINTER, byref, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from functools import cache
-from glob import glob
 from typing import Any
 
-from tenfold.errors import DeviceMemoryProblem, DeviceProblem, ValueProblem
+from tenfold.backends.cuda.find import CUBLAS, asked, files
+from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.frozen import frozen
 from tenfold.locks import Lock
 
-VARIABLE = "TENFOLD_CUBLAS"
-_OFF = ("0", "off", "no", "none")
-MAJORS = (13, 12)  # of which the numbers below hold
-_WHEELS = ("nvidia/cu13/lib", "nvidia/cu13/bin/x86_64", "nvidia/cublas/lib", "nvidia/cublas/bin",
-           "torch/lib")  # fmt: skip
-_TOOLKITS = ("/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda")
-_WITHIN = ("lib64", "lib", "targets/*/lib", "bin/x64", "bin")  # of a toolkit
-_SYSTEM = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+MAJORS = tuple(major for _, major in CUBLAS.majors)  # of which the numbers below hold
 
 _STATUS = {
     1: "it could not begin",
@@ -133,52 +120,21 @@ class Cublas:
         return DeviceProblem(f"cublasLt {self.version}: {words} (status {status} in {name})")
 
 
-def folders() -> Iterator[str]:
-    """Where cublasLt may lie, in order."""
-    yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
-    for path in sys.path:
-        yield from (os.path.join(path, *wheel.split("/")) for wheel in _WHEELS if path)
-    named = (os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH"))
-    found = [path for pattern in _TOOLKITS for path in sorted(glob(pattern), reverse=True)]
-    for toolkit in (*filter(None, named), *found):
-        for within in _WITHIN:
-            yield from sorted(glob(os.path.join(toolkit, within)))
-    yield from _SYSTEM
-
-
-def files(newest: int, where: Sequence[str] | None = None) -> Iterator[str]:
-    """The files that may be cublasLt, for a driver that serves this major version of CUDA."""
-    seen = list(dict.fromkeys(folders())) if where is None else where
-    for major in MAJORS:
-        if major > newest:
-            continue
-        name = f"cublasLt64_{major}.dll" if sys.platform == "win32" else f"libcublasLt.so.{major}"
-        paths = (os.path.join(folder, name) for folder in seen)
-        yield from (path for path in paths if os.path.isfile(path))
-
-
 @cache
 def find_cublas(newest: int) -> Cublas | None:
     """cublasLt for a driver that serves this major version of CUDA, or None where there is none
     that can be loaded."""
-    asked = os.environ.get(VARIABLE, "")
-    if asked.lower() in _OFF:
-        return None
-    if asked and not os.path.isfile(asked):
-        raise ValueProblem(
-            f"{VARIABLE} is {asked!r}: there is no such file",
-            fix="give the path of libcublasLt.so, or 'off', or nothing",
-        )
-    for path in [asked] if asked else files(newest):
+    said = asked(CUBLAS)
+    for path in files(CUBLAS, newest) if said is None else filter(None, [said]):
         try:
             found = Cublas(ctypes.CDLL(path), path)
         except (OSError, AttributeError):
             continue  # another chip's, or a file that is no such library
         if found.major in MAJORS and found.major <= newest:
             return found
-    if asked:
+    if said:
         raise DeviceProblem(
-            f"{VARIABLE} is {asked!r}, which is no cublasLt that this driver can serve",
+            f"{CUBLAS.variable} is {said!r}, which is no cublasLt that this driver can serve",
             fix=f"give one of major version {' or '.join(str(m) for m in MAJORS if m <= newest)}",
         )
     return None

@@ -39,6 +39,10 @@ class CublasProduct:
         return f"cublasLt {self.version}"
 
     @property
+    def captured(self) -> bool:
+        return True
+
+    @property
     def workspace(self) -> int:
         """Bytes of workspace: room for partial sums, in proportion to the result, within limits."""
         p = self.product
@@ -58,8 +62,9 @@ class CublasProduct:
         workspace = -(-workspace // _WORKSPACE_ALIGNED) * _WORKSPACE_ALIGNED
         device.multiplier().multiply(one, stream, left, right, result, workspace)
 
-    def prepare(self, device: Device, aligned: bool) -> None:
+    def prepare(self, device: Device, aligned: bool) -> int:
         device.multiplier().prepare(self._multiplication(aligned))
+        return 0  # a plan is to know its workspace: it is scratch
 
     def _multiplication(self, aligned: bool) -> Multiplication:
         p = self.product

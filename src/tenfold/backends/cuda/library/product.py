@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from tenfold.backends.cuda.library.cublas_product import CublasProduct, has_library
 from tenfold.backends.cuda.library.product_tiles import tiles_routine
-from tenfold.backends.cuda.library.routine import Found, Given, GpuRoutine
+from tenfold.backends.cuda.library.routine import Given, GpuRoutine, of_library
 from tenfold.backends.cuda.library.vectors import has_vector, vector_routine
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.matrices import MatrixProduct, matrices_of
@@ -35,7 +35,7 @@ def product_routine(
     *,
     target: CudaTarget,
     aligned: bool = False,
-) -> Found | None:
+) -> GpuRoutine | None:
     """The routine of a contraction that is laid out as libraries have it; `aligned` if its arrays
     begin at multiples of 16 bytes."""
     product = matrices_of(types, given)
@@ -56,14 +56,15 @@ def product_words(types: Sequence[TensorType], given: Given, target: CudaTarget)
     """What a plan says of a product: which library makes it, if one does."""
     product = matrices_of(types, given)
     found = None if product is None else _routine(product, target, True)
-    if found is None or isinstance(found, GpuRoutine):
+    if found is None or not found.made_by:
         return ""
     return f"{product}: by {found.made_by}, whose bits are its own"
 
 
-def _routine(p: MatrixProduct, target: CudaTarget, aligned: bool) -> Found | None:
+def _routine(p: MatrixProduct, target: CudaTarget, aligned: bool) -> GpuRoutine | None:
     if not _is_ours(p) and target.cublas and has_library(p, aligned):
-        return CublasProduct(p, target.cublas)
+        call = CublasProduct(p, target.cublas)
+        return of_library(call, call.scratch)
     if has_vector(p) and not (_lies_apart(p) and max(p.m, p.n) < WIDE and p.k > DEPTH):
         return vector_routine(p, aligned)
     return tiles_routine(p, aligned)

@@ -28,7 +28,7 @@ from tenfold.backends.cuda.library.tiles import (
     wide,
 )
 from tenfold.backends.cuda.target import CudaTarget
-from tenfold.backends.llvm.text import Fragment
+from tenfold.backends.llvm.text import Fragment, merged
 from tenfold.backends.llvm.writer import SIZES, Writer, kind
 from tenfold.backends.matrices import MatrixProduct
 from tenfold.frozen import frozen
@@ -95,7 +95,9 @@ def tiles_routine(
     )  # fmt: skip
     scratch = parts * size * SIZES[sums_of(made)]
     return GpuRoutine(
-        lambda target: _both(ProductWriter(form, target).text(), parts_text(name, made, target)),
+        lambda target: merged(
+            (ProductWriter(form, target).text(), parts_text(name, made, target))
+        ),
         form.name, (first, then), scratch,
     )  # fmt: skip
 
@@ -141,11 +143,6 @@ def _count(dtype: str, extent: int) -> int:
     """Neighbours that are accessed at a time, where lines have such an extent."""
     most = 1 if kind(dtype) == "c" else min(_COUNT, _PACKED // SIZES[dtype])
     return most if extent % most == 0 else 1
-
-
-def _both(one: Fragment, other: Fragment) -> Fragment:
-    declared = dict.fromkeys((*one.declarations, *other.declarations))
-    return Fragment(tuple(declared), f"{one.body}\n{other.body}")
 
 
 def parts_text(name: str, dtype: str, target: CudaTarget) -> Fragment:

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
 
 
+FAULT = -1  # in place of an array's number: the word that faults are told by
+
+
 @frozen
 class RoutineLaunch:
     """One launch of a routine's function: its name, blocks and threads, which of the routine's
-    arrays it is given (inputs, outputs, then scratch), and further words of so many bytes."""
+    arrays it is given (inputs, outputs, then scratch; or `FAULT`), and further words of so many
+    bytes."""
 
     function: str
     blocks: int
@@ -27,34 +31,25 @@ class RoutineLaunch:
     words: tuple[tuple[int, int], ...] = ()  # value and bytes
 
 
-@frozen
-class GpuRoutine:
-    """How a node is carried out: the text of its functions, which hangs on dtypes alone, and their
-    launches, in order."""
-
-    text: Callable[[Any], Fragment]  # of the target
-    key: str  # equal texts have equal keys
-    launches: tuple[RoutineLaunch, ...]
-    scratch: int = 0  # bytes
-
-
 RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 SORTS, GREATEST = ("sort", "argsort"), "top_few"
 LINES = frozenset((*RUNNING, *SORTS, GREATEST))  # routines that work along lines of their one input
 
 
 class LibraryCall(Protocol):
-    """How a node is carried out where a library does it: one call into a stream.
+    """What a library does for a node: one call into a stream.
 
     `call(device, stream, addresses)` is given where the routine's arrays lie, in the order that
-    launches number them: inputs, outputs, then scratch, if it asks for any. All that it puts into
-    the stream is kernels and copies on the device, without waiting for anything: so it may be
-    called while the stream is captured into a graph, and what is captured may be launched again
-    with the same addresses. The same addresses up to multiples of 16 bytes give the same bits.
+    launches number them: inputs, outputs, then scratch, if it asks for any, and last the memory
+    that the library asks for besides. All that it puts into the stream is kernels and copies on the
+    device. Where it is `captured` it waits for nothing: so it may be called while the stream is
+    captured into a graph, and what is captured may be launched again with the same addresses. The
+    same addresses up to multiples of 16 bytes give the same bits.
 
     What the library needs for a shape (a handle, an algorithm) is kept by the device.
     `prepare(device, aligned)` makes it, for arrays that begin at multiples of 16 bytes or not, and
-    puts nothing into a stream: so that it is no part of the first call. Else that makes it.
+    puts nothing into a stream: so that it is no part of the first call. It gives the bytes that the
+    library asks for besides.
     """
 
     @property
@@ -63,18 +58,49 @@ class LibraryCall(Protocol):
         ...
 
     @property
-    def scratch(self) -> int:
-        """Bytes."""
-        ...
+    def captured(self) -> bool: ...
 
-    def prepare(self, device: Device, aligned: bool) -> None: ...
+    def prepare(self, device: Device, aligned: bool) -> int: ...
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None: ...
 
 
+@frozen
+class GpuRoutine:
+    """How a node is carried out: launches of functions of ours and calls of libraries, in order,
+    and the text of the functions, which hangs on dtypes alone. If it `checks`, a function sets the
+    fault word where something is left unsolved: then the evaluator does the node."""
+
+    text: Callable[[CudaTarget], Fragment]
+    key: str  # equal texts have equal keys; "" where there are no functions of ours
+    launches: tuple[RoutineLaunch | LibraryCall, ...]
+    scratch: int = 0  # bytes
+    checks: bool = False
+
+    @property
+    def functions(self) -> tuple[RoutineLaunch, ...]:
+        """The launches of functions of ours."""
+        return tuple(one for one in self.launches if isinstance(one, RoutineLaunch))
+
+    @property
+    def captured(self) -> bool:
+        """Whether it can be a part of a graph."""
+        return all(isinstance(one, RoutineLaunch) or one.captured for one in self.launches)
+
+    @property
+    def made_by(self) -> str:
+        """The libraries that take part, with their versions."""
+        calls = (one for one in self.launches if not isinstance(one, RoutineLaunch))
+        return " and ".join(dict.fromkeys(call.made_by for call in calls))
+
+
+def of_library(call: LibraryCall, scratch: int) -> GpuRoutine:
+    """The routine that is one call of a library."""
+    return GpuRoutine(lambda target: Fragment((), ""), "", (call,), scratch)
+
+
 Given = Mapping[str, Any]
-Found = GpuRoutine | LibraryCall
-Find = Callable[[Sequence[TensorType], TensorType, Given], Found | None]
+Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
 
 
 def routine_of(
@@ -84,14 +110,20 @@ def routine_of(
     given: Given,
     target: CudaTarget,
     aligned: bool = False,
-) -> Found | None:
+) -> GpuRoutine | None:
     """The routine of a node with inputs and a first result of these types, or None where there is
     none here; `aligned` if all its arrays begin at multiples of 16 bytes."""
     from tenfold.backends.cuda.library.convolution import convolution_routine
+    from tenfold.backends.cuda.library.factoring import FACTORED, factoring_routine
+    from tenfold.backends.cuda.library.fourier import FOURIER, fourier_routine
     from tenfold.backends.cuda.library.product import product_routine
     from tenfold.backends.cuda.library.reach import REACH, reach_routine
     from tenfold.graph.op import CONVOLUTION, PRODUCT
 
+    if name in FOURIER:
+        return fourier_routine(name, types[0], given, target=target, aligned=aligned)
+    if name in FACTORED:
+        return factoring_routine(name, types, given, target)
     product = partial(product_routine, target=target, aligned=aligned)
     convolution = partial(convolution_routine, aligned=aligned)
     found: dict[str, Find] = {PRODUCT: product, CONVOLUTION: convolution, REACH: reach_routine}

@@ -23,7 +23,7 @@ from tenfold.backends.cuda.library.lines import STRETCH, LineFold, line_launch
 from tenfold.backends.cuda.library.routine import GpuRoutine
 from tenfold.backends.cuda.library.stretches import StretchFold, stretch_launches
 from tenfold.backends.cuda.target import CudaTarget
-from tenfold.backends.llvm.text import Fragment
+from tenfold.backends.llvm.text import Fragment, merged
 from tenfold.backends.llvm.writer import BITS, kind
 from tenfold.types import SHORT, TensorType
 
@@ -55,8 +55,6 @@ def running_routine(name: str, type: TensorType, given: Mapping[str, Any]) -> Gp
     names = [one.function.removeprefix(prefix) for one in launches]
 
     def text(target: CudaTarget) -> Fragment:
-        parts = [fold.function(name, target) for name in names]
-        needs = dict.fromkeys(line for part in parts for line in part.declarations)
-        return Fragment(tuple(needs), "\n".join(part.body for part in parts))
+        return merged(fold.function(name, target) for name in names)
 
     return GpuRoutine(text, f"{prefix}{' '.join(names)}", tuple(launches), scratch)

@@ -28,7 +28,7 @@ from tenfold.backends.cuda.library.radix import BLOCKED, COUNTS, SCANNED, SHARIN
 from tenfold.backends.cuda.library.ranking import DIGIT, DIGITS, THREADS
 from tenfold.backends.cuda.library.routine import GpuRoutine, RoutineLaunch
 from tenfold.backends.cuda.target import WARP, CudaTarget
-from tenfold.backends.llvm.text import Fragment
+from tenfold.backends.llvm.text import Fragment, merged
 from tenfold.backends.llvm.writer import kind
 from tenfold.types import SHORT, TensorType
 
@@ -183,9 +183,7 @@ class _Functions(Radix):
         self.falling = name == "greatest"
 
     def text(self, names: Sequence[str], target: CudaTarget) -> Fragment:
-        parts = [self._function(name, target) for name in names]
-        needs = dict.fromkeys(line for part in parts for line in part.declarations)
-        return Fragment(tuple(needs), "\n".join(part.body for part in parts))
+        return merged(self._function(name, target) for name in names)
 
     def _function(self, name: str, target: CudaTarget) -> Fragment:
         head, _, marks = name.partition("_")

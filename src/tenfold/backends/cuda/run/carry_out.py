@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device, FaultWord, Module
-from tenfold.backends.cuda.library.routine import GpuRoutine, routine_of
+from tenfold.backends.cuda.library.routine import (
+    FAULT,
+    GpuRoutine,
+    LibraryCall,
+    RoutineLaunch,
+    routine_of,
+)
 from tenfold.backends.cuda.run.alignment import ALIGNED
+from tenfold.backends.cuda.run.dependences import Range
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
 from tenfold.backends.cuda.target import CudaTarget
@@ -35,10 +42,11 @@ class Execution:
         partial: Address,
         fault: FaultWord,
         routines: Callable[[GpuRoutine], Module],
+        workspace: Callable[[LibraryCall, bool], Sequence[Range]],
         callbacks: Callable[[], Callbacks],
     ) -> None:
         self.device, self.target, self.stream, self.kernels = device, target, stream, kernels
-        self.routines = routines
+        self.routines, self.workspace = routines, workspace
         self.constants, self.partial, self.callbacks = constants, partial, callbacks
         self.fault = fault
 
@@ -73,10 +81,7 @@ class Execution:
             words = found.words(launch, buffers, step.params, self.partial, self.fault.address)
             self.device.launch(launch.function, launch.blocks, launch.threads, words, self.stream)
         if frame.plan.own[step.kernel].checks:
-            self.device.wait(self.stream)
-            if self.fault.value:
-                self.fault.value = 0
-                self.host(frame, number)
+            self.settle(frame, number)
 
     def routine(self, frame: DeviceFrame, number: int, step: RoutineStep) -> None:
         """A routine; what the device has none for, the evaluator does."""
@@ -90,15 +95,33 @@ class Execution:
         if found is None:
             self.host(frame, number)
             return
-        if not isinstance(found, GpuRoutine):
-            found.call(self.device, self.stream, places)
-            return
-        module = self.routines(found)
+        module, fault = self.routines(found) if found.key else None, self.fault
         for one in found.launches:
-            words: list[bytes | Address] = [places[n] for n in one.arrays]
+            if not isinstance(one, RoutineLaunch):
+                if found.checks and not one.captured and self.told():
+                    break  # a library may not come to an end with such numbers
+                own = [start for start, _ in self.workspace(one, aligned)]
+                one.call(self.device, self.stream, [*places, *own])
+                continue
+            assert module is not None
+            words: list[bytes | Address]
+            words = [fault.address if n == FAULT else places[n] for n in one.arrays]
             words += [value.to_bytes(size, "little", signed=True) for value, size in one.words]
             function = module.function(one.function)
             self.device.launch(function, one.blocks, one.threads, words, self.stream)
+        if found.checks:
+            self.settle(frame, number)
+
+    def settle(self, frame: DeviceFrame, number: int) -> None:
+        """Have the evaluator do a step of which something was found wrong, or was left unsolved."""
+        if self.told():
+            self.fault.value = 0
+            self.host(frame, number)
+
+    def told(self) -> bool:
+        """Whether something was found wrong, once all that was begun is done."""
+        self.device.wait(self.stream)
+        return bool(self.fault.value)
 
     def host(self, frame: DeviceFrame, number: int) -> None:
         """A step carried out by the evaluator, on copies of what it reads."""

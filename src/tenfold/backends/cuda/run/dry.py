@@ -60,6 +60,7 @@ def glue_of(
         partial_bytes=max((one.partial for one in kernels.values()), default=0),
         fault=next(given),
         routines=lambda routine: _Names(),
+        workspace=lambda call, aligned: (),
         glue=glue,
         room=lambda nbytes: next(given),
     )

@@ -16,8 +16,10 @@ from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.emit.function import ARRIVED
 from tenfold.backends.cuda.faults import program_too_large
+from tenfold.backends.cuda.library.routine import LibraryCall
 from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
+from tenfold.backends.cuda.run.dependences import Range
 from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels, bound, odd_buffers
 from tenfold.backends.cuda.run.memory import Address
@@ -235,16 +237,26 @@ class CudaProgram(DeviceProgram):
             assert room is not None
             return room.more(nbytes)
 
+        spaces = dict[int, Range]()
+
+        def workspace(call: LibraryCall, aligned: bool) -> Sequence[Range]:
+            """Calls that ask for as much have the same memory, one after the other."""
+            nbytes = call.prepare(self.device, aligned)
+            if nbytes and nbytes not in spaces:
+                start = more(nbytes)
+                spaces[nbytes] = start, start + nbytes
+            return (spaces[nbytes],) if nbytes else ()
+
         around = Surroundings(
             self.device, self.target, code, constants, room.partial, room.partial_bytes,
-            room.fault.address, self._kernels.routine, self._kernels.glue, more,
+            room.fault.address, self._kernels.routine, workspace, self._kernels.glue, more,
         )  # fmt: skip
         stream, fault, partial = room.stream, room.fault, room.partial
 
         def execution() -> Execution:
             return Execution(
                 self.device, self.target, stream, code, constants, partial, fault,
-                self._kernels.routine,
+                self._kernels.routine, workspace,
                 lambda: self.running.callbacks or self.callbacks,
             )  # fmt: skip
 

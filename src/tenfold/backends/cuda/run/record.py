@@ -14,7 +14,13 @@ from typing import Any
 
 from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit import glue
-from tenfold.backends.cuda.library.routine import Found, GpuRoutine, routine_of
+from tenfold.backends.cuda.library.routine import (
+    FAULT,
+    GpuRoutine,
+    LibraryCall,
+    RoutineLaunch,
+    routine_of,
+)
 from tenfold.backends.cuda.recording import (
     CHOSEN,
     REPEATED,
@@ -58,6 +64,7 @@ class Surroundings:
     partial_bytes: int
     fault: Address
     routines: Callable[[GpuRoutine], Module]
+    workspace: Callable[[LibraryCall, bool], Sequence[Range]]  # what a call asks for besides
     glue: Callable[[str, Callable[[Any], str]], Module]  # by a key, and the text for a target
     room: Callable[[int], Address]  # more memory, that lives as long as the recording
 
@@ -75,7 +82,8 @@ def recordable(plan: Plan, step: Any, below: Mapping[int, bool], target: CudaTar
     if isinstance(step, HostStep):
         return False
     if isinstance(step, RoutineStep):
-        return routine_for(plan, step, target) is not None
+        found = routine_for(plan, step, target)
+        return found is not None and found.captured
     if isinstance(step, (LoopStep, BranchStep)):
         return all(below[id(plan.plans[p])] for p in step.plans)
     return True
@@ -83,7 +91,7 @@ def recordable(plan: Plan, step: Any, below: Mapping[int, bool], target: CudaTar
 
 def routine_for(
     plan: Plan, step: RoutineStep, target: CudaTarget, aligned: bool = False
-) -> Found | None:
+) -> GpuRoutine | None:
     """How a routine is carried out here; None where the evaluator does it."""
     node = plan.graph.nodes[step.node]
     types = [plan.graph.types[v] for v in node.inputs]
@@ -174,14 +182,16 @@ class Recorder:
         assert found is not None
         reads = [self._range(frame, slot) for slot in step.inputs]
         writes = [self._range(frame, slot) for slot in (*step.outputs, *step.scratch)]
-        if not isinstance(found, GpuRoutine):
-            found.prepare(self.around.device, aligned)
-            after = self._after(reads, writes)
-            self.nodes.append(LibraryNode(found.call, tuple(places), after))
-            return
-        module = self.around.routines(found)
+        module = self.around.routines(found) if found.key else None
         for one in found.launches:
-            words: list[Word] = [places[n] for n in one.arrays]
+            if not isinstance(one, RoutineLaunch):
+                own = self.around.workspace(one, aligned)
+                given = (*places, *(start for start, _ in own))
+                after = self._after(reads, [*writes, *own])
+                self.nodes.append(LibraryNode(one.call, given, after))
+                continue
+            assert module is not None
+            words: list[Word] = [self.around.fault if n == FAULT else places[n] for n in one.arrays]
             words += [value.to_bytes(size, "little", signed=True) for value, size in one.words]
             function = module.function(one.function)
             self.launch(function, one.blocks, one.threads, words, reads, writes)

@@ -13,8 +13,15 @@ from tenfold.backends.cuda.driver.device import Launchable
 from tenfold.backends.cuda.recording import Address, Recording, place_address
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.memory import DeviceFrame
-from tenfold.backends.cuda.run.record import Recorder, Surroundings, on_device, recordable
-from tenfold.plan import LoopStep, Plan
+from tenfold.backends.cuda.run.record import (
+    Recorder,
+    Surroundings,
+    on_device,
+    recordable,
+    routine_for,
+)
+from tenfold.backends.cuda.target import CudaTarget
+from tenfold.plan import LoopStep, Plan, RoutineStep
 
 
 class Replay:
@@ -59,7 +66,7 @@ class Replay:
             for n in self._numbers
             if not recordable(plan, plan.steps[n], below, self.around.target)
         ]
-        if alone and any(k.checks for k in plan.kernels):
+        if alone and _tells_late(plan, self.around.target):
             # A fault that shows in the end would have the host's steps, and what they call, done
             # twice: each step is waited for instead.
             self.items += self._numbers
@@ -95,3 +102,14 @@ class Replay:
         execution = self._execution()
         for number in self._numbers:
             execution.step(self.frame(places[:count], places[count:]), number)
+
+
+def _tells_late(plan: Plan, target: CudaTarget) -> bool:
+    """Whether what is wrong may show when a graph has ended."""
+    if any(kernel.checks for kernel in plan.kernels):
+        return True
+    called = ((one, step) for one in plan.every for step in one.steps)
+    found = (
+        routine_for(one, step, target) for one, step in called if isinstance(step, RoutineStep)
+    )
+    return any(routine is not None and routine.checks and routine.captured for routine in found)
