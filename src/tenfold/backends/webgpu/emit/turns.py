@@ -162,9 +162,9 @@ class _Turns:
             place = w.let("i32", f"{sorted_} + min({i} + {n}, {stop} - 1)")
             goes = w.let("bool", f"{i} + {n} < {stop} && {self.places}[{place}] == {key}")
             with self._standing(v, f"{self.numbers}[{place}]"):
-                values = [x for x in (store.value, store.second) if x is not None]
-                self.form.compute(v, values)
-                given.append((goes, [v.get(x) for x in values]))
+                parts = [x for x in (store.value, store.second) if x is not None]
+                self.form.compute(v, parts)
+                given.append((goes, [v.get(x) for x in parts]))
         for goes, values in given:
             with w.block(f"if ({goes})"):
                 made = joined(w, store.update, dtype, [*there], values)
