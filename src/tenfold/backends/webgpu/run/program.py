@@ -30,6 +30,7 @@ from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
+    from tenfold.backends.webgpu.run.request import Request
     from tenfold.graph import Source
 
 _programs: weakref.WeakSet[WebGPUProgram] = weakref.WeakSet()
@@ -71,13 +72,14 @@ class WebGPUProgram(DeviceProgram):
         callbacks: Callbacks | None = None,
         *,
         strict: bool = False,
+        request: Request | None = None,
     ) -> None:
         super().__init__(callbacks)
         self.plan, self.graph, self.strict = plan, plan.graph, strict
         self.device, self.target, self._backend = kernels.device, kernels.target, backend
         self.kernels = kernels
         self.device.enter()
-        self.code: dict[SizedKernel, FoundKernel] = kernels.find(plan)
+        self.code: dict[SizedKernel, FoundKernel] = kernels.find(plan, request)
         self.judged = kernels.judged
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types
