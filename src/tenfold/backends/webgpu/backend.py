@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tenfold.backends.backend import Backend
+from tenfold.backends.backend import Backend, KernelRequest
 from tenfold.errors import TenfoldError, Unsupported
 
 if TYPE_CHECKING:
@@ -88,7 +88,12 @@ class Place:
         from tenfold.backends.webgpu.run.program import WebGPUProgram
 
         kernels = _kernels(self.number, strict)
-        return WebGPUProgram(plan, kernels, self.record, callbacks, strict=strict)
+        return WebGPUProgram(plan, kernels, self.record, callbacks, strict=strict, request=request)
+
+    def request(self, strict: bool) -> KernelRequest:
+        from tenfold.backends.webgpu.run.request import Request
+
+        return Request(_kernels(self.number, strict))
 
     def restored(self, code: WebGPUCode, plan: Plan, callbacks: Callbacks | None) -> WebGPUProgram:
         """A program of code that was kept. Its kernels are its own: what was judged of others says
@@ -178,6 +183,7 @@ class Place:
             put=self._put,
             check_place=self._check_place,
             release=_release,
+            request=self.request,
         )
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
+from tenfold.backends.convolutions import convolution_of
 from tenfold.backends.matrices import matrices_of
 from tenfold.backends.webgpu.library.routine import ROUTINES, routine_of
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.support import missing
-from tenfold.graph.op import PRODUCT, Types
+from tenfold.graph.op import CONVOLUTION, PRODUCT, Types
 from tenfold.kernel import Kernel
 from tenfold.kernel.passes.collapse import collapse
 from tenfold.kernel.passes.flatten import flatten
@@ -67,7 +68,8 @@ def _lacks(target: WebGPUTarget, routine: str, types: Types) -> str:
 
 
 def _words(target: WebGPUTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
-    """Which way a product goes."""
-    product = matrices_of(types, attributes) if routine == PRODUCT else None
-    found = routine_of(routine, types, attributes, target) if product is not None else None
-    return "" if found is None else f"{product}: {found.shader.schedule}"
+    """Which way a product or a convolution goes."""
+    of = {PRODUCT: matrices_of, CONVOLUTION: convolution_of}
+    made = of[routine](types, attributes) if routine in of else None
+    found = routine_of(routine, types, attributes, target) if made is not None else None
+    return "" if found is None else f"{made}: {found.shader.schedule}"

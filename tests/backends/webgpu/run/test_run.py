@@ -16,7 +16,7 @@ import tenfold as tn
 from tenfold.backends.webgpu.backend import BACKEND
 from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.probe import opened
-from tenfold.backends.webgpu.run import execute
+from tenfold.backends.webgpu.run import execute, record
 from tenfold.backends.webgpu.run import kernels as run_kernels
 from tenfold.backends.webgpu.run import program as run_program
 from tenfold.backends.webgpu.run.kernels import Kernels
@@ -87,6 +87,107 @@ def test_whiles_and_branches() -> None:
 
     agrees(f, X[:5])
     agrees(lambda i, x: tn.switch(i, [lambda v: v + 1, lambda v: v * 2, lambda v: -v], x), 2, X)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many values each wait for the device brought back."""
+    found, own = list[int](), execute.Execution.read
+
+    def read(self: Any, wanted: Any) -> Any:
+        found.append(len(wanted))
+        return own(self, wanted)
+
+    monkeypatch.setattr(execute.Execution, "read", read)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
+def test_all_branches_are_sent(dtype: str, waits: list[int]) -> None:
+    """A gate lets one through, by an index that is clamped; nobody waits for it."""
+
+    def f(i: Any, x: Any) -> Any:
+        return tn.switch(i[1], [lambda v: v + 1, lambda v: np.sort(v * 2, axis=0), lambda v: v], x)
+
+    program = BACKEND.compile(tn.trace(f, np.zeros(2, dtype), X))
+    of = np.iinfo(dtype) if dtype != "?" else None
+    some = {0, 1} if of is None else {0, 1, 2, 3, 100, of.min, of.max, of.min // 2, of.max // 2}
+    some |= {1 << 32, (1 << 32) + 1, -(1 << 32)} if dtype == "i8" else set()
+    for index in sorted(some):
+        waits.clear()
+        (made,) = program([np.array([0, index], dtype), X])
+        wanted = (X + 1, np.sort(X * 2, axis=0), X)[min(max(index, 0), 2)]
+        np.testing.assert_array_equal(made, wanted)
+        assert waits == [1]
+
+
+def test_gates_stand_behind_gates(waits: list[int]) -> None:
+    """Branches in branches, in rounds of loops, and rounds in branches."""
+
+    def f(i: Any, x: Any) -> Any:
+        def rest(v: Any) -> Any:
+            return tn.cond(i > 1, lambda w: tn.fori_loop(0, 3, lambda n, y: y * 2 + n, w),
+                           lambda w: w - 1, v)  # fmt: skip
+
+        def body(c: Any) -> Any:
+            n, v = c
+            return n + 1, tn.switch(n - i, [rest, lambda w: w + 3, rest], v)
+
+        first = tn.switch(i, [lambda v: v, rest, rest], x)
+        return tn.while_loop(lambda c: c[0] < 5, body, (np.int32(0), first))
+
+    program = agrees(f, np.int32(1), X)
+    for index in range(4):
+        waits.clear()
+        wanted = tn.jit(f)(np.int32(index), X)
+        for got, want in zip(program([np.int32(index), X]), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)
+        assert len(waits) == 4  # for 1, 2 and 4 rounds, and for results
+
+
+def test_a_branch_that_is_waited_for(waits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the host has a part in one of them, or there would be too much in vain."""
+
+    def f(i: Any, x: Any) -> Any:
+        def inner(v: Any) -> Any:
+            return tn.cond(i > 1, lambda w: w + 1, lambda w: w - 1, v)
+
+        return tn.switch(i, [lambda v: np.linalg.cholesky(v @ v.T), inner, inner], x)
+
+    square = X[:8] + 3 * np.eye(8, dtype=np.float32)
+    program = agrees(f, 0, square)
+    for index, wanted in ((1, square - 1), (2, square + 1)):
+        waits.clear()
+        np.testing.assert_array_equal(program([np.int64(index), square])[0], wanted)
+        assert waits == [1, 1]  # the outer index, and the result
+    monkeypatch.setattr(record, "IN_VAIN", 0)
+    program = BACKEND.compile(tn.trace(lambda i, x: tn.cond(i, np.sin, np.cos, x), True, X))
+    waits.clear()
+    program([np.bool_(True), X])
+    assert waits == [1, 1]
+
+
+def test_a_call_with_branches_returns_at_once(waits: list[int]) -> None:
+    jitted = tn.jit(lambda i, x: tn.cond(i, np.sin, np.cos, x), backend="webgpu", keep=True)
+    x = tn.device_put(X, "webgpu")
+    jitted(np.bool_(True), x)
+    waits.clear()
+    made = [jitted(np.bool_(on), x) for on in (True, False)]
+    assert not waits
+    for got, function in zip(made, (np.sin, np.cos), strict=True):
+        np.testing.assert_allclose(got.numpy(), function(X), rtol=1e-5)
+
+
+def test_a_fault_in_a_branch() -> None:
+    def f(i: Any, x: Any) -> Any:
+        return tn.cond(i < 90, lambda v: np.take(v, i, axis=0), lambda v: v[0] * 2, x)
+
+    jitted = tn.jit(f, backend="webgpu")
+    np.testing.assert_array_equal(jitted(np.int64(3), X), X[3])
+    np.testing.assert_array_equal(jitted(np.int64(99), X), X[0] * 2)  # is not looked for there
+    with pytest.raises(IndexError, match="77") as error:
+        jitted(np.int64(77), X)
+    assert "test_run.py" in str(error.value)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 6, 7, 8, 100])

@@ -13,9 +13,9 @@ The rule is a function of shapes and dtypes alone. Terms are added in their orde
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
+from tenfold.backends.convolutions import OFFSETS, PLACES, Convolution, convolution_of
 from tenfold.backends.cuda.library.arithmetic import GLOBAL, Arithmetic, Parts
 from tenfold.backends.cuda.library.product_tiles import cut_of
 from tenfold.backends.cuda.library.routine import GpuRoutine, RoutineLaunch
@@ -33,54 +33,13 @@ from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import SIZES, Writer
 from tenfold.backends.matrices import MatrixProduct
 from tenfold.frozen import frozen
-from tenfold.graph.op import CONVOLUTION
-from tenfold.ops.algebra import ways
-from tenfold.ops.algebra.windows import counts
-from tenfold.types import SHORT, TensorType
+from tenfold.types import TensorType
 
 FEW = 4  # out channels of a group
 _BLOCK, _AHEAD = 256, 4  # threads; terms that are read at a time
 _OFFSET = 8  # bytes
 _PACKED = 16  # bytes of an access
 _OFFSETS = "tn_convolution_offsets"
-_SIZES = ("channel", "taps", "kernel1", "kernel2", "apart0", "apart1", "apart2")
-_PLACES = ("plane", "out1", "out2", "step0", "step1", "step2", "image")
-
-
-@frozen
-class _Sizes:
-    """What a convolution's functions are given: extents and steps along the most axes that there
-    may be, missing ones before the others."""
-
-    rows: int  # out channels of a group
-    groups: int
-    images: int
-    terms: int
-    own: int  # elements of the input that an image has for a group
-    out: tuple[int, int, int]
-    steps: tuple[int, int, int]
-    kernel: tuple[int, int, int]
-    apart: tuple[int, int, int]
-    channel: int
-
-    @property
-    def plane(self) -> int:
-        return prod(self.out)
-
-    @property
-    def columns(self) -> int:
-        return self.images * self.plane
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """The values of `_PLACES`."""
-        return (self.plane, *self.out[1:], *self.steps, self.own * self.groups)
-
-    def offsets(self) -> RoutineLaunch:
-        """The launch that puts the offsets of terms into scratch memory."""
-        words = (self.terms, self.channel, prod(self.kernel), *self.kernel[1:], *self.apart)
-        blocks = -(-self.terms // _BLOCK)
-        return RoutineLaunch(_OFFSETS, blocks, _BLOCK, (3,), tuple((n, 8) for n in words))
 
 
 def convolution_routine(
@@ -91,21 +50,20 @@ def convolution_routine(
     aligned: bool = False,
 ) -> GpuRoutine | None:
     """The routine of a convolution; None where there is none for its dtype or number of axes."""
-    x, w = types
-    if not ways.has_routine(x) or not x.size or not w.size:
+    sizes = convolution_of(types, given)
+    if sizes is None:
         return None
-    sizes, dtype = _sizes(types, given), SHORT[x.dtype]
-    scratch = _OFFSET * sizes.terms
+    dtype, scratch = sizes.dtype, _OFFSET * sizes.terms
     if sizes.rows <= FEW:
         name = f"tn_convolution_direct_{dtype}"
-        size = sizes.images * w.shape[0] * sizes.plane
-        words = (size, sizes.terms, w.shape[0], sizes.rows, sizes.own, *sizes.places)
+        size, outs = sizes.results, sizes.rows * sizes.groups
+        words = (size, sizes.terms, outs, sizes.rows, sizes.own, *sizes.places)
         launch = RoutineLaunch(
             name, -(-size // _BLOCK), _BLOCK, (0, 1, 2, 3), tuple((n, 8) for n in words)
         )
         return GpuRoutine(
             lambda target: _joined(_Direct(name, dtype, target).text(), target), name,
-            (sizes.offsets(), launch), scratch,
+            (_offsets(sizes), launch), scratch,
         )  # fmt: skip
     # Terms are not cut into parts: a tile is chosen as if there were one.
     product = MatrixProduct((dtype,) * 3, sizes.groups, sizes.rows, sizes.columns, 1, False, False)
@@ -126,26 +84,15 @@ def convolution_routine(
     )  # fmt: skip
     return GpuRoutine(
         lambda target: _joined(_Tiles(form, target).text(), target), form.name,
-        (sizes.offsets(), launch), scratch,
+        (_offsets(sizes), launch), scratch,
     )  # fmt: skip
 
 
-def _sizes(types: Sequence[TensorType], given: Mapping[str, Any]) -> _Sizes:
-    x, w = types
-    groups, space, kernel = given["groups"], x.shape[2:], w.shape[2:]
-    out = counts(CONVOLUTION, space, kernel, given["strides"], given["dilation"])
-    each = [prod(space[n + 1 :]) for n in range(len(space))]
-    steps = [n * s for n, s in zip(each, given["strides"], strict=True)]
-    apart = [n * d for n, d in zip(each, given["dilation"], strict=True)]
-    return _Sizes(
-        w.shape[0] // groups, groups, x.shape[0], prod(w.shape[1:]), w.shape[1] * prod(space),
-        _three(out, 1), _three(steps, 0), _three(kernel, 1), _three(apart, 0), prod(space),
-    )  # fmt: skip
-
-
-def _three(values: Sequence[int], missing: int) -> tuple[int, int, int]:
-    a, b, c = (missing,) * (ways.AXES - len(values)) + tuple(values)
-    return a, b, c
+def _offsets(sizes: Convolution) -> RoutineLaunch:
+    """The launch that puts the offsets of terms into scratch memory."""
+    words = (sizes.terms, *sizes.offsets)
+    blocks = -(-sizes.terms // _BLOCK)
+    return RoutineLaunch(_OFFSETS, blocks, _BLOCK, (3,), tuple((n, 8) for n in words))
 
 
 def _joined(one: Fragment, target: CudaTarget) -> Fragment:
@@ -176,7 +123,7 @@ def _offsets_text(target: CudaTarget) -> Fragment:
     w.label(no)
     w.put("ret void")
     given = f"{arrays([('offsets', _OFFSET)])}, i64 %k"
-    given += "".join(f", i64 %{name}" for name in _SIZES)
+    given += "".join(f", i64 %{name}" for name in OFFSETS)
     return _function(w, _OFFSETS, given, _BLOCK)
 
 
@@ -237,7 +184,7 @@ class _Tiles(TileWriter):
             [("x", size), ("w", size * self.form.read), ("y", size * self.form.stored),
              ("offsets", _OFFSET)]
         )  # fmt: skip
-        words = ("m", "n", "k", "across", "tiles", "groups", "own", *_PLACES)
+        words = ("m", "n", "k", "across", "tiles", "groups", "own", *PLACES)
         return given + "".join(f", i64 %{name}" for name in words)
 
     def operands(self) -> tuple[Operand, Operand]:
@@ -343,6 +290,6 @@ class _Direct:
         w.put("ret void")
         size = SIZES[dtype]
         given = arrays([("x", size), ("w", size), ("y", size), ("offsets", _OFFSET)])
-        words = ("n", "k", "outs", "rows", "own", *_PLACES)
+        words = ("n", "k", "outs", "rows", "own", *PLACES)
         given += "".join(f", i64 %{name}" for name in words)
         return _function(w, self.name, given, _BLOCK)

@@ -63,6 +63,7 @@ class ModuleWriter:
         self.scratch: list[tuple[str, Any]] = []  # types of elements, and how many there are
         self.maths: dict[tuple[str, str], None] = {}
         self.tables: dict[str, str] = {}
+        self.functions: list[str] = []
         self.atomic: frozenset[int] = frozenset()
         self.wide: dict[int, int] = {}  # buffers bound as vectors of so many
         self.names = 0
@@ -73,9 +74,9 @@ class ModuleWriter:
         self.atomic = atomic
         return Invocation(self.kernel, Writer(self.target), atomic)
 
-    def reserve(self, ty: str, size: int) -> str:
+    def reserve(self, ty: str, size: int, name: str = "") -> str:
         """Memory of a workgroup for so many elements: its name."""
-        name = f"shared{len(self.shared)}"
+        name = name or f"shared{len(self.shared)}"
         self.shared.append(f"var<workgroup> {name}: array<{ty}, {size}>;")
         self.shared_bytes += size * (8 if ty.endswith("64") else 4)
         if self.shared_bytes > self.target.workgroup_bytes:
@@ -101,6 +102,7 @@ class ModuleWriter:
     def finish(self, schedule: str) -> Shader:
         bodies = "\n".join(line for e in self.entries for line in e.lines)
         functions = [*self.tables.values(), *definitions(self.maths, self.target)]
+        functions += self.functions
         functions = [*helpers([bodies, *functions]), *functions]
         words, unpacked = self._words(bodies)
         bindings, declared = self._bindings("\n".join([bodies, *functions]), bool(words))

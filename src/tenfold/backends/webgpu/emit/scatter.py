@@ -3,6 +3,8 @@
 - Where the order does not matter (integers of 32 bits that are added, or of which the extreme
   stays), each update is an atomic operation. Where all updates write the same, it is a store.
 - Where the last update wins, each leaves its number by an atomic maximum, then the winners store.
+- Elsewhere, as with sums of floats, updates are sorted by the places they go to, and each place
+  takes its own one after the other (`turns`).
 
 Updates are numbered along the axes that places hang on: parallel ones, then those in order. What
 lies along other axes, the windows, never meets what lies elsewhere there: it shares a number.
@@ -21,6 +23,7 @@ from tenfold.backends.webgpu.emit.module import (
     spread_over,
     total,
 )
+from tenfold.backends.webgpu.emit.turns import turns
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.invocation import Invocation, number
@@ -32,6 +35,7 @@ from tenfold.kernel.ir.number import prefers_less
 
 _WORKGROUP = 256
 _FEW = 33  # updates in order below which each invocation takes all of its window's
+_MOST = 1 << 31  # invocations: they are numbered by 32 bits
 _ATOMIC = {"add": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}
 
 
@@ -42,6 +46,8 @@ def emit_scatter(kernel: Kernel, target: WebGPUTarget) -> Shader | None:
         return None
     form = ScatterForm(kernel, target, found)
     if prefers_less(total([kernel.axes[a].extent for a in form.ordered]), _FEW):
+        return None
+    if not total([axis.extent for axis in kernel.axes]) < _MOST:
         return None
     return form.emit()
 
@@ -75,26 +81,32 @@ class ScatterForm:
             return self._last_wins()
         if self.dtype in ("i32", "u32") and self.store.update in _ATOMIC:
             return self._at_once("an atomic operation for each update")
-        return None
+        return turns(self)
+
+    def shows(self, nbytes: Any) -> bool:
+        """Whether so much memory between dispatches is shown to one."""
+        return bool(nbytes <= self.target.storage_bytes)
 
     def _at_once(self, words: str) -> Shader:
         """All that there is to be done for each update."""
         self._finish_with("")
         return self.m.finish(words)
 
-    def _last_wins(self) -> Shader:
+    def _last_wins(self) -> Shader | None:
         size: Any = self.kernel.buffers[self.store.buffer].size
+        if not self.shows(4 * size):
+            return None
         marks = self.m.partial("atomic<u32>", size)
         for name in ("clear", "mark"):
             v = self.m.invocation()
             me = global_number(v.w, _WORKGROUP)
-            with self._grid(v, me, self.numbered):
-                place = self._place(v)
+            with self.grid(v, me, self.numbered):
+                place = self.place(v)
                 if name == "clear":  # of what is touched, not of all
                     v.w.put(f"atomicStore(&{marks}[{place}], 0u);")
                 else:
                     v.w.put(f"atomicMax(&{marks}[{place}], u32({me}) + 1u);")
-            self.m.entry(v.w, self._groups(self.numbered))
+            self.m.entry(v.w, self.groups(self.numbered))
         self._finish_with(marks)
         return self.m.finish("updates leave their numbers, the last ones store")
 
@@ -107,31 +119,31 @@ class ScatterForm:
         v = self.m.invocation(atomic)
         w, axes = v.w, [*self.numbered, *self.windows]
         me = global_number(w, _WORKGROUP)
-        with self._grid(v, me, axes):
-            self._others(v)
-            self._compute(v, store_.uses())
+        with self.grid(v, me, axes):
+            self.others(v)
+            self.compute(v, store_.uses())
             if not plain:
                 at = w.let("i32", v.position(store_.index))
                 called = _ATOMIC[store_.update]
                 w.put(f"{called}(&b{store_.buffer}[{at}], {v.get(store_.value)});")
             elif marks:
-                winner = w.let("u32", f"atomicLoad(&{marks}[{self._place(v)}])")
-                store(v, self.chosen, f"{winner} == u32({self._number(v)}) + 1u")
+                winner = w.let("u32", f"atomicLoad(&{marks}[{self.place(v)}])")
+                store(v, self.chosen, f"{winner} == u32({self.number(v)}) + 1u")
             else:
                 store(v, self.chosen)
-        self.m.entry(w, self._groups(axes))
+        self.m.entry(w, self.groups(axes))
 
-    def _grid(self, v: Invocation, me: str, axes: Sequence[int]) -> Any:
+    def grid(self, v: Invocation, me: str, axes: Sequence[int]) -> Any:
         """A block for each position of some axes."""
         extents: list[Any] = [self.kernel.axes[a].extent for a in axes]
         block = v.w.block(f"if ({me} < {number(total(extents))})")
         return _Placed(block, lambda: spread_over(v, axes, extents, me))
 
-    def _groups(self, axes: Sequence[int]) -> Any:
+    def groups(self, axes: Sequence[int]) -> Any:
         count = total([self.kernel.axes[a].extent for a in axes])
         return (count + _WORKGROUP - 1) // _WORKGROUP
 
-    def _compute(self, v: Invocation, values: Iterable[int]) -> None:
+    def compute(self, v: Invocation, values: Iterable[int]) -> None:
         """What some values need, and they themselves."""
         wanted = set(values)
         for n in range(len(self.kernel.instructions) - 1, -1, -1):
@@ -144,24 +156,24 @@ class ScatterForm:
                 else:
                     v.compute(n)
 
-    def _others(self, v: Invocation) -> None:
+    def others(self, v: Invocation) -> None:
         """Checks, and stores whose order does not matter."""
         kernel = self.kernel
-        self._compute(v, (c.condition for c in kernel.checks))
+        self.compute(v, (c.condition for c in kernel.checks))
         for n in range(len(kernel.checks)):
             guard(v, n)
         for n, item in enumerate(kernel.stores):
             if n != self.chosen:
-                self._compute(v, item.uses())
+                self.compute(v, item.uses())
                 free = kernel.store_free(item)
                 store(v, n, first_of(v.axes, [a for a in range(len(kernel.axes)) if a not in free]))
 
-    def _place(self, v: Invocation) -> str:
+    def place(self, v: Invocation) -> str:
         """The place of an update: that of the first in its window."""
-        self._compute(v, self.store.index.values())
+        self.compute(v, self.store.index.values())
         return v.w.let("i32", v.position(self.index))
 
-    def _number(self, v: Invocation) -> str:
+    def number(self, v: Invocation) -> str:
         """The number of an update."""
         at = "0"
         for axis in self.numbered:

@@ -13,12 +13,12 @@ from typing import Any
 from tenfold.backends.webgpu.shader import BoundDispatch, BoundShader, Shader, spread
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.frozen import frozen
-from tenfold.graph.op import PRODUCT
+from tenfold.graph.op import CONVOLUTION, PRODUCT
 from tenfold.types import TensorType
 
 SORTS, GREATEST = ("sort", "argsort"), "top_few"
 RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
-ROUTINES = frozenset((PRODUCT, *RUNNING, *SORTS, GREATEST))
+ROUTINES = frozenset((PRODUCT, CONVOLUTION, *RUNNING, *SORTS, GREATEST))
 
 Given = Mapping[str, Any]
 
@@ -70,6 +70,12 @@ def _found(
         from tenfold.backends.webgpu.library.product import product_routine
 
         return product_routine(types, given, target)
+    if name == CONVOLUTION:
+        from tenfold.backends.convolutions import convolution_of
+        from tenfold.backends.webgpu.library.convolution import convolution_routine
+
+        sizes = convolution_of(types, given)
+        return None if sizes is None else convolution_routine(sizes, target)
     if name in SORTS:
         from tenfold.backends.webgpu.library.sort import sort_routine
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from tenfold.backends.matrices import MatrixProduct
 from tenfold.backends.webgpu.library.elements import Array, bits_of, computed
 from tenfold.backends.webgpu.library.module import RoutineText
-from tenfold.backends.webgpu.library.product_tiles import add_parts, parts_launch
 from tenfold.backends.webgpu.library.routine import Launch, Routine
+from tenfold.backends.webgpu.library.tiles import add_parts, parts_launch
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.frozen import frozen
 

@@ -11,7 +11,7 @@ import numpy as np
 from tenfold.backends.host_step import HostCall
 from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.backends.webgpu.native.device import Range
-from tenfold.backends.webgpu.run.gates import EACH
+from tenfold.backends.webgpu.run.gates import Sent
 from tenfold.backends.webgpu.run.memory import FAULT_BYTES, Frame, Room
 from tenfold.backends.webgpu.run.moves import Mover
 from tenfold.backends.webgpu.run.record import (
@@ -70,6 +70,8 @@ class Execution:
                     item.step.run(self._fetch_bytes, self.put)
                 case Rounds():
                     self._rounds(item)
+                case Choice() if not self.careful and (sent := item.gated(None)) is not None:
+                    self._send(sent)
                 case Choice():
                     (index,) = self.read([(item.index, TensorType(np.dtype(item.dtype), ()))])
                     which = min(max(int(index), 0), len(item.step.plans) - 1)
@@ -85,6 +87,17 @@ class Execution:
             except Faulted:
                 self._host(item.frame, item.number)
         elif commands.count >= SENT:
+            self.submit()
+
+    def _send(self, sent: Sequence[Sent]) -> None:
+        """Dispatches, some of them behind gates."""
+        for one in sent:
+            bound, commands = one.bound, self.commands
+            if one.wanted is None:
+                commands.dispatch(bound.pipeline, bound.group, bound.groups)
+            else:
+                commands.dispatch_found(bound.pipeline, bound.group, one.wanted.buffer, one.offset)
+        if self.commands.count >= SENT:
             self.submit()
 
     def submit(self) -> None:
@@ -204,11 +217,7 @@ class Execution:
             for number in range(sent, sent + more):
                 one = item.gated(which_round(number))
                 assert one is not None
-                self._dispatch(Run((*one.condition, one.gate)))
-                for n, bound in enumerate(one.body):
-                    self.commands.dispatch_found(
-                        bound.pipeline, bound.group, one.wanted.buffer, EACH * n
-                    )
+                self._send(one)
             (state,) = self.read([(item.state, TensorType(np.dtype(np.uint32), (2,)))])
             if not state[0]:
                 self.run(item.end(int(state[1])))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tenfold.backends.webgpu.emit.emit import prepare
 from tenfold.backends.webgpu.native import structs as s
@@ -13,6 +12,7 @@ from tenfold.backends.webgpu.native.library import Handle
 from tenfold.backends.webgpu.run.beyond import beyond
 from tenfold.backends.webgpu.run.gates import Gates
 from tenfold.backends.webgpu.run.moves import Mover
+from tenfold.backends.webgpu.run.request import Ahead, Request
 from tenfold.backends.webgpu.run.shifted import Odd, Shifted, shifted
 from tenfold.backends.webgpu.shader import WORDS, ZERO, Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
@@ -28,7 +28,6 @@ from tenfold.plan.steps.plan import ARENA
 from tenfold.plan.steps.slots import ALIGN
 from tenfold.stats import count
 
-_THREADS = 8  # that compile at once, at most
 _KINDS = {WORDS: s.READ_ONLY_BINDING, ZERO: s.UNIFORM_BINDING}
 
 
@@ -81,13 +80,17 @@ class Kernels:
         self.device, self.target, self.strict = device, target, strict
         self._known: dict[tuple[Kernel, Odd], list[KernelCode]] = {}
         self._compiled: dict[str, Compiled] = {}
+        self._making: dict[str, Lock] = {}  # by whoever compiles a shader
         self._lock = Lock()
+        self.ahead = Ahead()
         self.judged: set[str] = set()
         self.mover, self.gates = Mover(device, target), Gates(device, target)
 
-    def find(self, plan: Plan) -> dict[SizedKernel, FoundKernel]:
-        """The kernels that a plan calls; those that are new are compiled."""
+    def find(self, plan: Plan, request: Request | None = None) -> dict[SizedKernel, FoundKernel]:
+        """The kernels that a plan calls; those that are new are compiled, but for what was
+        requested while it was made."""
         calls = odd_buffers(plan, self.target)
+        there = [] if request is None else request.texts
         with self._lock:
             texts, left = dict[SizedKernel, KernelText](), dict[SizedKernel, str]()
             for call, odd in calls.items():
@@ -95,19 +98,32 @@ class Kernels:
                 if reason is not None:
                     left[call] = reason
                 elif self._at_hand(call, odd) is None:
+                    others = [*there, *texts.values()]
                     try:
-                        made = prepared(call, odd, self.target, self.strict, texts.values())
+                        texts[call] = prepared(call, odd, self.target, self.strict, others)
                     except Unsupported as error:
                         left[call] = error.message
-                    else:
-                        texts[call] = made
             self._add(texts.values())
+            count("kernels_compiled", len({id(text) for text in texts.values()}))
             return {
                 call: FoundKernel(odd, None, left[call])
                 if call in left
                 else FoundKernel(odd, self.code(call, odd))
                 for call, odd in calls.items()
             }
+
+    def written(self, call: SizedKernel, others: Sequence[KernelText]) -> KernelText | None:
+        """A kernel that is new, or one of the others, if all its buffers begin where they can be
+        bound; None where there is nothing to be compiled for it, or few will begin so."""
+        if self.target.alignment > ALIGN or beyond(call, self.target) is not None:
+            return None
+        with self._lock:
+            if self._at_hand(call, frozenset()) is not None:
+                return None
+        try:
+            return prepared(call, frozenset(), self.target, self.strict, others)
+        except Unsupported:
+            return None
 
     def code(
         self, call: SizedKernel, odd: Odd, starts: Sequence[tuple[int, int]] = ()
@@ -117,6 +133,7 @@ class Kernels:
             found = self._at_hand(call, odd, starts)
             if found is None:
                 self._add([prepared(call, odd, self.target, self.strict, (), starts)])
+                count("kernels_compiled")
                 found = self._at_hand(call, odd, starts)
                 assert found is not None
             return found
@@ -134,17 +151,13 @@ class Kernels:
         return next((one for one in codes if one.text.facts.hold(own.sizes)), None)
 
     def _add(self, texts: Iterable[KernelText]) -> None:
-        """Compile texts, several at once: the library gives Python's lock up meanwhile."""
+        """Compile texts, several at once."""
         new = list({id(text): text for text in texts}.values())
-        threads = min(len(new), os.cpu_count() or 1, _THREADS)
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                codes = list(pool.map(self._code, new))
-        else:
-            codes = [self._code(text) for text in new]
-        for code in codes:
-            kernel = code.text.shifted.original
-            self._known.setdefault((kernel, code.text.odd), []).append(code)
+        for text in new[1:]:
+            self.ahead.add(partial(self._code, text))
+        for text in new:
+            kernel = text.shifted.original
+            self._known.setdefault((kernel, text.odd), []).append(self._code(text))
 
     def _code(self, text: KernelText) -> KernelCode:
         name = sha256(text.shader.pack()).hexdigest()[:32]
@@ -152,19 +165,24 @@ class Kernels:
 
     def routine(self, shader: Shader) -> Compiled:
         """The shader of a routine."""
-        with self._lock:
-            return self.compiled(shader, sha256(shader.pack()).hexdigest()[:32])
+        return self.compiled(shader, sha256(shader.pack()).hexdigest()[:32])
 
     def compiled(self, shader: Shader, name: str) -> Compiled:
-        """A shader by the digest of its data."""
+        """A shader by the digest of its data; where another thread is at it, that is waited for."""
         found = self._compiled.get(name)
         if found is None:
-            kinds = tuple(_KINDS.get(b.kind, s.STORAGE_BINDING) for b in shader.bindings)
-            module = self.device.shader(shader.text)
-            entries = dict.fromkeys(d.entry for d in shader.dispatches)
-            pipelines = {entry: self.device.pipeline(module, kinds, entry) for entry in entries}
-            found = self._compiled[name] = Compiled(shader, kinds, pipelines)
+            with self._making.setdefault(name, Lock()):
+                found = self._compiled.get(name) or self._made(shader)
+                self._compiled[name] = found
+                self._making.pop(name, None)
         return found
+
+    def _made(self, shader: Shader) -> Compiled:
+        kinds = tuple(_KINDS.get(b.kind, s.STORAGE_BINDING) for b in shader.bindings)
+        module = self.device.shader(shader.text)
+        entries = dict.fromkeys(d.entry for d in shader.dispatches)
+        pipelines = {entry: self.device.pipeline(module, kinds, entry) for entry in entries}
+        return Compiled(shader, kinds, pipelines)
 
 
 def prepared(
@@ -182,7 +200,6 @@ def prepared(
         if one.shifted is made and one.facts.hold(own.sizes):
             return one
     shader, facts = prepare(own, target, strict)
-    count("kernels_compiled")
     return KernelText(shader, facts, made, odd)
 
 

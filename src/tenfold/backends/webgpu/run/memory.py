@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.webgpu.native import structs as s
-from tenfold.backends.webgpu.native.device import Buffer, Device, Range
+from tenfold.backends.webgpu.native.device import MEMORY, Buffer, Device, Range
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.frozen import frozen
 from tenfold.plan import Plan
@@ -127,11 +127,11 @@ class Room:
         every = (*self.inputs, *self.outputs, self.arena, self.scratch, *list(self._more.values()))
         return sum(one.buffer.size for one in every) + self.staging.nbytes
 
-    def more(self, what: object, nbytes: int) -> Range:
+    def more(self, what: object, nbytes: int, usage: int = MEMORY) -> Range:
         """Memory for something that is done one after the other, whoever asks for it."""
         found = self._more.get(what)
         if found is None or found.size < nbytes:
-            found = self._more[what] = self.device.range(nbytes)
+            found = self._more[what] = self.device.range(nbytes, usage)
         return found
 
 

@@ -31,6 +31,7 @@ from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
+    from tenfold.backends.webgpu.run.request import Request
     from tenfold.graph import Source
 
 _programs: weakref.WeakSet[WebGPUProgram] = weakref.WeakSet()
@@ -72,6 +73,7 @@ class WebGPUProgram(DeviceProgram):
         callbacks: Callbacks | None = None,
         *,
         strict: bool = False,
+        request: Request | None = None,
         code: dict[SizedKernel, FoundKernel] | None = None,
     ) -> None:
         super().__init__(callbacks)
@@ -79,7 +81,7 @@ class WebGPUProgram(DeviceProgram):
         self.device, self.target, self._backend = kernels.device, kernels.target, backend
         self.kernels = kernels
         self.device.enter()
-        self.code = kernels.find(plan) if code is None else code
+        self.code = kernels.find(plan, request) if code is None else code
         self.judged = kernels.judged
         self.parameters = tuple(p.type for p in plan.graph.parameters)
         self.outputs = plan.graph.output_types

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tenfold.backends.webgpu.library.routine import routine_of
 from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.beyond import OnCPU
-from tenfold.backends.webgpu.run.gates import Gated
+from tenfold.backends.webgpu.run.gates import Flat, Open, Sent
 from tenfold.backends.webgpu.run.kernels import Code, Compiled, Kernels
 from tenfold.backends.webgpu.run.memory import Frame, Room
 from tenfold.backends.webgpu.run.moves import Bound
@@ -57,20 +57,24 @@ class Rounds:
     flag: Range | None  # what the condition says
     state: Range  # of its gates: whether it goes on, and how many rounds there were
     open: Bound
-    gated: Callable[[int], Gated | None]  # a round behind a gate, if it is all dispatches
+    gated: Callable[[int], Sequence[Sent] | None]  # a round behind a gate, if it is all dispatches
 
 
 @frozen(eq=False)
 class Choice:
-    """A branch, by the value of an index."""
+    """A branch, by the value of an index. All of them are sent behind a gate where they are
+    dispatches alone, and few; the gate stands behind another or behind none."""
 
     step: BranchStep
     index: Range
     dtype: str
     branch: Callable[[int], Sequence[Item]]
+    gated: Callable[[Open | None], Sequence[Sent] | None]
 
 
 Item = Run | OnHost | Beyond | Rounds | Choice
+
+IN_VAIN = 64  # dispatches of branches that are sent though another may be chosen
 
 
 def which_round(number: int) -> int:
@@ -107,7 +111,7 @@ class Recorder:
             case LoopStep():
                 return [self._loop(frame, number, step)]
             case BranchStep():
-                return [self._branch(frame, step)]
+                return [self._branch(frame, number, step)]
             case RoutineStep():
                 return self._routine(frame, number, step)
             case HostStep():
@@ -207,10 +211,13 @@ class Recorder:
 
     # Plans below.
 
-    def _branch(self, frame: Frame, step: BranchStep) -> Choice:
+    def _branch(self, frame: Frame, number: int, step: BranchStep) -> Choice:
         inputs = [frame.range(n) for n in step.inputs]
         outputs = [frame.range(n) for n in step.outputs]
+        index, dtype = frame.range(step.index), str(frame.plan.slots[step.index].type.dtype)
+        room, count, place = self.room, len(step.plans), (id(frame.plan), number)
         known: dict[int, list[Item]] = {}
+        gates: dict[object, Sequence[Sent] | None] = {}
 
         def branch(which: int) -> list[Item]:
             if which not in known:
@@ -218,8 +225,19 @@ class Recorder:
                 known[which] = self.steps(below)
             return known[which]
 
-        dtype = str(frame.plan.slots[step.index].type.dtype)
-        return Choice(step, frame.range(step.index), dtype, branch)
+        def gated(before: Open | None) -> Sequence[Sent] | None:
+            key = None if before is None else (before.state.key(), before.word)
+            if key not in gates:
+                state = room.more((*place, "chosen"), 4 * count)
+                found = [flat(branch(n), Open(state, n)) for n in range(count)]
+                some = [one for one in found if one is not None]
+                sizes, made = [len(one) for one in some], None
+                if len(some) == count and sum(sizes) - min(sizes) <= IN_VAIN:
+                    made = self.kernels.gates.choice(room, index, dtype, some, state, before, place)
+                gates[key] = made
+            return gates[key]
+
+        return Choice(step, index, dtype, branch, gated)
 
     def _below(
         self,
@@ -296,14 +314,15 @@ class Recorder:
             return conditions[which]
 
         state = room.more((*place, "gate"), 16)
-        gates: dict[int, Gated | None] = {}
+        gates: dict[int, Sequence[Sent] | None] = {}
 
-        def gated(which: int) -> Gated | None:
+        def gated(which: int) -> Sequence[Sent] | None:
             if which not in gates:
-                found = [_dispatches(items(which)) for items in (condition, rounds)]
+                asked = flat(condition(which), None)
+                body = None if asked is None else flat(rounds(which), Open(state))
                 made = None
-                if flag is not None and found[0] is not None and found[1] is not None:
-                    made = self.kernels.gates.gated(room, found[0], found[1], flag, state)
+                if flag is not None and asked is not None and body is not None:
+                    made = self.kernels.gates.round(room, asked, body, flag, state, (*place, which))
                 gates[which] = made
             return gates[which]
 
@@ -318,10 +337,38 @@ class Recorder:
         return Rounds(step, tuple(begin), rounds, end, condition, flag, state, opened, gated)
 
 
-def _dispatches(items: Sequence[Item]) -> list[Bound] | None:
-    """The dispatches of what has nothing else."""
-    runs = [item for item in items if isinstance(item, Run)]
-    return [one for run in runs for one in run.dispatches] if len(runs) == len(items) else None
+def flat(items: Sequence[Item], before: Open | None) -> Flat | None:
+    """What is sent of items that are dispatches alone, choices among such, or few rounds of such,
+    behind a gate or behind none; None where there is more to do for them."""
+    made: list[Bound | Sent] = []
+    for item in items:
+        found: Flat | None = None
+        match item:
+            case Run():
+                found = item.dispatches
+            case Choice():
+                found = item.gated(before)
+            case Rounds():
+                found = _few_rounds(item, before)
+        if found is None:
+            return None
+        made += found
+    return made
+
+
+def _few_rounds(item: Rounds, before: Open | None) -> Flat | None:
+    """A loop of known length whose rounds are no more dispatches than may be sent in vain."""
+    length = item.step.length
+    if not item.step.counted or length > IN_VAIN:
+        return None
+    made: list[Bound | Sent] = [*item.begin]
+    parts = [*(item.rounds(which_round(n)) for n in range(length)), item.end(length)]
+    for part in parts:
+        found = flat(part, before)
+        if found is None or len(made) + len(found) > IN_VAIN:
+            return None
+        made += found
+    return made
 
 
 def _other(now: Range, final: Range, second: Range) -> Range:

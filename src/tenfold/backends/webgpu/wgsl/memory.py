@@ -6,6 +6,8 @@ writes single elements, beside others that write to the same word, goes by atomi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tenfold.backends.webgpu.wgsl.instructions import instruction
 from tenfold.backends.webgpu.wgsl.invocation import Invocation
 from tenfold.backends.webgpu.wgsl.types import REGISTER, SHORT, constant, element
@@ -96,25 +98,34 @@ def _store_one(v: Invocation, item: Store, slot: int) -> None:
     at = w.let("i32", v.position(item.index, slot))
     values = [v.get(x, slot) for x in (item.value, item.second) if x is not None]
     if item.update:
-        there = [
-            w.let(REGISTER[d], read(v, item.buffer, at, part))
-            for part, d in enumerate(in_memory(dtype))
-        ]
+        there = [w.let(ty, text) for ty, text in held(v, item.buffer, at)]
         values = joined(w, item.update, dtype, there, values)
+    write(v, item.buffer, at, values)
+
+
+def held(v: Invocation, buffer: int, at: str) -> list[tuple[str, str]]:
+    """What an element of a buffer is, or both parts of it: types in registers, and texts."""
+    parts = enumerate(in_memory(v.kernel.buffers[buffer].dtype))
+    return [(REGISTER[dtype], read(v, buffer, at, part)) for part, dtype in parts]
+
+
+def write(v: Invocation, buffer: int, at: str, values: Sequence[str]) -> None:
+    """Have an element of a buffer be this, or both parts of it."""
+    w, dtype = v.w, v.kernel.buffers[buffer].dtype
     if dtype in SHORT:
-        place, by = f"b{item.buffer}[{at} >> {_shift(dtype)}u]", w.let("u32", _offset(dtype, at))
+        place, by = f"b{buffer}[{at} >> {_shift(dtype)}u]", w.let("u32", _offset(dtype, at))
         word = f"{closed(dtype, values[0])} << {by}"
         mask = f"~({(1 << SHORT[dtype]) - 1}u << {by})"
-        if item.buffer in v.atomic:
+        if buffer in v.atomic:
             w.put(f"atomicAnd(&{place}, {mask});")
             w.put(f"atomicOr(&{place}, {word});")
         else:
             w.put(f"{place} = ({place} & {mask}) | ({word});")
-    elif item.second is not None:
-        w.put(f"b{item.buffer}[2 * {at}] = {values[0]};")
-        w.put(f"b{item.buffer}[2 * {at} + 1] = {values[1]};")
+    elif len(values) > 1:
+        w.put(f"b{buffer}[2 * {at}] = {values[0]};")
+        w.put(f"b{buffer}[2 * {at} + 1] = {values[1]};")
     else:
-        w.put(f"b{item.buffer}[{at}] = {values[0]};")
+        w.put(f"b{buffer}[{at}] = {values[0]};")
 
 
 def joined(w: Writer, name: str, dtype: str, there: list[str], given: list[str]) -> list[str]:
