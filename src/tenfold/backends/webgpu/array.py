@@ -102,6 +102,7 @@ def put(given: Any, device: Device) -> DeviceArray:
     """An array on a device: itself where it lies there, else a copy."""
     if isinstance(given, DeviceArray) and given.device is device:
         return given
+    device.check_size(getattr(given, "nbytes", 0))  # before it is packed
     host = given.numpy() if isinstance(given, ArrayOnDevice) else host_array(given)
     made = DeviceArray(device, host.shape, host.dtype)
     device.write(made.range, host)

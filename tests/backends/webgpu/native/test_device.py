@@ -84,6 +84,10 @@ def test_memory_that_can_not_be_bound(device: Device) -> None:
 def test_an_array_that_is_too_large(device: Device) -> None:
     with pytest.raises(DeviceMemoryProblem, match=r"is too large for .*, whose largest has \d+"):
         device.buffer(1 << 62)
+    most = device.adapter.limits.buffer_bytes
+    device.check_size(most // 4 * 4)
+    with pytest.raises(DeviceMemoryProblem):
+        device.check_size(most // 4 * 4 + 1)
 
 
 def test_out_of_memory_is_told_as_such(device: Device) -> None:
@@ -126,6 +130,52 @@ def test_ctrl_c_while_waiting(device: Device, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "sleep", nap)
     with pytest.raises(KeyboardInterrupt):
         device.wait(lambda: False, "nothing")
+
+
+INTERRUPTED = """
+import os, signal, threading
+import numpy as np
+from tenfold.backends.webgpu.native import structs as s
+from tenfold.backends.webgpu.native.adapter import adapter_of
+from tenfold.backends.webgpu.native.commands import Commands
+from tenfold.backends.webgpu.native.device import Device
+
+device, kinds = Device(adapter_of()), (s.STORAGE_BINDING,)
+slow = device.shader('''
+@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+@compute @workgroup_size(1) fn main() {
+    var x = a[0];
+    for (var i = 0u; i < 60000u; i++) { x = x * 1664525u + 1013904223u; }
+    a[0] = x;
+}''')
+memory, staging = device.range(4), device.buffer(4, s.MAP_READ | s.COPY_TARGET)
+pipeline, group = device.pipeline(slow, kinds), device.bind_group(kinds, [memory])
+commands, made = Commands(device), np.zeros(1, np.uint32)
+for _ in range(3000):
+    commands.dispatch(pipeline, group, (1, 1, 1))
+commands.copy(memory, staging, 0)
+commands.submit()
+device.poll = device.settle  # the answer is told in there, and Ctrl-C comes before it is
+threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    device.read(staging, [(0, made)])
+except KeyboardInterrupt:
+    print("heard")
+del staging, device.poll
+staging = device.buffer(4, s.MAP_READ | s.COPY_TARGET)
+commands = Commands(device)
+commands.copy(memory, staging, 0)
+commands.submit()
+device.read(staging, [(0, made)])
+assert made[0], made
+"""
+
+
+def test_ctrl_c_while_an_answer_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], check=True, capture_output=True, text=True, timeout=100
+    )
+    assert (done.stdout, done.stderr) == ("heard\n", "")
 
 
 def test_adapters_are_numbered() -> None:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tenfold.backends.device_memory import FIX, bytes_text
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.adapter import Adapter
 from tenfold.backends.webgpu.native.library import Handle, check_process
@@ -21,11 +22,13 @@ from tenfold.locks import Lock
 
 Array = np.ndarray[Any, Any]
 
+SHORT_OF_MEMORY = "the GPU's memory does not suffice"
+LESS = "give it less at a time, or give backend='cpu'"
 LEAST = 32  # bytes of a buffer, and of what is bound: a vector of the widest elements
 MEMORY = s.STORAGE | s.COPY_SOURCE | s.COPY_TARGET
 _EAGER, _NAP, _LONGEST = 3e-4, 3e-5, 1e-3  # seconds: asked all the time at first, then now and then
 _devices: WeakValueDictionary[int, Device] = WeakValueDictionary()  # by what callbacks are given
-_waiting: dict[int, list[str | None]] = {}  # by what callbacks are given: what they told
+_asked: set[Answer] = set()  # what the library may still write to
 
 
 class Buffer(Handle):
@@ -89,7 +92,9 @@ class Device:
         )  # fmt: skip
         info = s.CallbackInfo(None, s.SPONTANEOUS, _address(callback), None, None)
         self.wgpu.AdapterRequestDevice(adapter.handle.address, byref(descriptor), info)
-        status, device, words = found[0]  # it is told before the function ends
+        if not found:  # it is told before the function ends, if Ctrl-C does not end the telling
+            raise KeyboardInterrupt
+        status, device, words = found[0]
         if status != s.SUCCESS:
             raise DeviceProblem(
                 f"the adapter {adapter.name} can't be opened: {words}",
@@ -119,10 +124,7 @@ class Device:
             )
         kind, words = errors[0]
         if kind == s.OUT_OF_MEMORY or "ot enough memory" in words:
-            raise DeviceMemoryProblem(
-                "the GPU's memory does not suffice",
-                fix="free arrays that lie on it, or give it less at a time",
-            )
+            raise DeviceMemoryProblem(SHORT_OF_MEMORY, fix=FIX)
         raise DeviceProblem(f"WebGPU: {what}: {words.strip()}", fix="report the program")
 
     def enter(self) -> None:
@@ -135,14 +137,8 @@ class Device:
 
     def buffer(self, nbytes: int, usage: int = MEMORY) -> Buffer:
         """New memory, all zeros."""
+        self.check_size(nbytes)
         size = -(-max(nbytes, LEAST) // 4) * 4
-        most = self.adapter.limits.buffer_bytes
-        if size > most:
-            raise DeviceMemoryProblem(
-                f"an array of {nbytes} bytes is too large for {self.adapter.name}, whose largest "
-                f"has {most}",
-                fix="give it less at a time, or give backend='cpu'",
-            )
         descriptor = s.BufferDescriptor(usage=usage, size=size)
         address = self.wgpu.DeviceCreateBuffer(self.address, byref(descriptor))
         made = Buffer(address, self.wgpu.BufferRelease, self.handle) if address else None
@@ -150,6 +146,16 @@ class Device:
         assert made is not None
         made.size = size
         return made
+
+    def check_size(self, nbytes: int) -> None:
+        """Raise where no memory can be as large."""
+        most = self.adapter.limits.buffer_bytes
+        if -(-nbytes // 4) * 4 > most:
+            raise DeviceMemoryProblem(
+                f"an array of {bytes_text(nbytes)} is too large for {self.adapter.name}, whose "
+                f"largest has {bytes_text(most)}",
+                fix=LESS,
+            )
 
     def range(self, nbytes: int, usage: int = MEMORY) -> Range:
         """A new buffer as a whole."""
@@ -267,15 +273,15 @@ class Device:
     def read(self, staging: Buffer, parts: Sequence[tuple[int, Array]]) -> None:
         """Wait until what was submitted has filled a staging buffer, and fill packed arrays with
         what lies from these places on."""
-        token, answer = _ticket()
-        info = s.CallbackInfo(None, s.SPONTANEOUS, _address(_mapped), token, None)
+        answer = Answer()
+        info = s.CallbackInfo(None, s.SPONTANEOUS, _address(answer.callback), None, None)
         size = max((-(-(at + array.nbytes) // 4) * 4 for at, array in parts), default=4)
         self.wgpu.BufferMapAsync(staging.address, s.READ, 0, size, info)
         self.check("results can't be read")
-        self.wait(lambda: bool(answer), "results")
-        if answer[0] is not None:
+        self.wait(lambda: bool(answer.status), "results")
+        if answer.status != s.SUCCESS:
             self.check("results can't be read")
-            raise DeviceProblem(f"WebGPU: results can't be read: {answer[0]}")
+            raise DeviceProblem(f"WebGPU: results can't be read: status {answer.status}")
         try:
             start = self.wgpu.BufferGetConstMappedRange(staging.address, 0, size)
             for at, array in parts:
@@ -288,25 +294,27 @@ def _packed(array: Array) -> Array:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-_tickets = iter(range(1, 1 << 62))
+class Answer:
+    """What is told of memory that is to be mapped. No Python runs when it is told: a Ctrl-C that
+    came meanwhile would be raised where it is lost, and the answer with it."""
 
+    def __init__(self) -> None:
+        self._told = s.MapTold()
+        self.callback = s.Mapped(self._told.__init__)  # fills its fields
+        _asked.difference_update([one for one in list(_asked) if one.status])
+        _asked.add(self)  # also where nobody waits any more
 
-def _ticket() -> tuple[int, list[str | None]]:
-    token, answer = next(_tickets), list[str | None]()
-    _waiting[token] = answer
-    return token, answer
+    @property
+    def status(self) -> int:
+        """None yet, or what became of it."""
+        found: int = self._told.status
+        return found
 
 
 def _address(callback: Any) -> int:
     found = ctypes.cast(callback, c_void_p).value
     assert found is not None
     return found
-
-
-def _on_mapped(status: int, message: Any, token: int, _: Any) -> None:
-    answer = _waiting.pop(token, None)
-    if answer is not None:
-        answer.append(None if status == s.SUCCESS else message.text or f"status {status}")
 
 
 def _on_error(_: Any, kind: int, message: Any, device: int, __: Any) -> None:
@@ -321,4 +329,4 @@ def _on_loss(_: Any, reason: int, message: Any, device: int, __: Any) -> None:
         found.lost = message.text or "the driver does not say why"
 
 
-_mapped, _failed, _lost = s.Mapped(_on_mapped), s.Failed(_on_error), s.Failed(_on_loss)
+_failed, _lost = s.Failed(_on_error), s.Failed(_on_loss)

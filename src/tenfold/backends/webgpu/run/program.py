@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tenfold.backends.device_memory import bytes_text, program_too_large
 from tenfold.backends.device_program import Captures, DeviceProgram, Give
 from tenfold.backends.program import Array, Dispatch, PlanMemory
 from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.backends.webgpu.array import DeviceArray
-from tenfold.backends.webgpu.native.device import Device, Range
+from tenfold.backends.webgpu.native.device import LESS, Device, Range
 from tenfold.backends.webgpu.run.beside_cpu import quicker_on_cpu
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
 from tenfold.backends.webgpu.run.kept import itself, run_kept
 from tenfold.backends.webgpu.run.kernels import Code, FoundKernel, Kernels
-from tenfold.backends.webgpu.run.memory import Frame, Room, uploaded
+from tenfold.backends.webgpu.run.memory import SLACK, Frame, Room, uploaded
 from tenfold.backends.webgpu.run.record import Item, Recorder
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.errors import DeviceMemoryProblem
@@ -58,6 +59,16 @@ def kept_bytes() -> int:
     return sum(room.nbytes for program in list(_programs) for room in list(program.rooms))
 
 
+def _check_sizes(plan: Plan, target: WebGPUTarget) -> None:
+    """Raise where a plan has an array, or needs as much between its steps, as no buffer holds."""
+    types = (*(p.type for p in plan.graph.parameters), *plan.graph.output_types)
+    largest = max((*(t.nbytes for t in types), plan.arena_bytes + SLACK))
+    if largest > target.buffer_bytes:
+        most = bytes_text(target.buffer_bytes)
+        why = f"{target.adapter} has no memory of more than {most} in one piece"
+        raise program_too_large(plan, why, fix=LESS)
+
+
 class WebGPUProgram(DeviceProgram):
     """A plan and its kernels on one device."""
 
@@ -77,6 +88,7 @@ class WebGPUProgram(DeviceProgram):
         self.device, self.target, self._backend = kernels.device, kernels.target, backend
         self.kernels = kernels
         self.device.enter()
+        _check_sizes(plan, kernels.target)
         self.code: dict[SizedKernel, FoundKernel] = kernels.find(plan)
         self.judged = kernels.judged
         self.parameters = tuple(p.type for p in plan.graph.parameters)
@@ -131,7 +143,10 @@ class WebGPUProgram(DeviceProgram):
         with suppress(DeviceMemoryProblem):
             return Room(*given)
         release_rooms()
-        return Room(*given)
+        try:
+            return Room(*given)
+        except DeviceMemoryProblem as error:
+            raise program_too_large(self.plan, error.message, fix=error.fix) from None
 
     def enter(self) -> Room:
         """A room that nobody else is in. It goes back to the others when all is done."""
