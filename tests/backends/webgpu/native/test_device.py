@@ -19,6 +19,7 @@ from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.backends.webgpu.native.device import Device, Range
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tests.backends.webgpu.here import needs_adapter
+from tests.backends.webgpu.native.fresh import load_anew
 
 pytestmark = needs_adapter
 
@@ -186,35 +187,32 @@ def test_adapters_are_numbered() -> None:
 
 
 def test_where_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "library_path", lambda: None)
-    library._loaded.cache_clear()
+    monkeypatch.setattr(find, "find_spec", lambda name: None)
+    load_anew(monkeypatch)
     with pytest.raises(DeviceProblem, match="wgpu-native is not installed") as error:
         library.library()
     assert "pip install wgpu" in str(error.value)
-    library._loaded.cache_clear()
 
 
 def test_a_library_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     damaged = tmp_path / "libwgpu.so"
     damaged.write_bytes(b"no library")
+    load_anew(monkeypatch)
     monkeypatch.setattr(library, "library_path", lambda: damaged)
-    library._loaded.cache_clear()
     with pytest.raises(DeviceProblem, match="can't be loaded"):
         library.library()
-    library._loaded.cache_clear()
 
 
 def test_a_library_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "MAJOR", 7)
-    library._loaded.cache_clear()
+    load_anew(monkeypatch)
     with pytest.raises(DeviceProblem, match="may have another interface than 7") as error:
         library.library()
     assert "pip install" in str(error.value)
-    library._loaded.cache_clear()
 
 
 def test_the_wheel_is_not_imported() -> None:
-    assert find.library_path() is not None
+    assert find.library_path().is_file()
     code = (
         "import sys, tenfold as tn, numpy as np\n"
         "assert not any('webgpu' in name for name in sys.modules)\n"
@@ -254,6 +252,58 @@ def test_the_child_of_a_fork_is_told() -> None:
     ).stdout
     assert "WebGPU does not work in the child of a process that has used it" in said
     assert "spawn" in said
+
+
+DECORATED = """
+import os, numpy as np, tenfold as tn
+f = tn.jit(lambda x: x + 1, backend="webgpu")
+g = tn.jit(lambda x: x * 2, backend="webgpu:0", keep=True)
+x = np.ones(3, np.float32)
+if not os.fork():
+    assert f(x).sum() == 6 and g(x).numpy().sum() == 6
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+assert f(x).sum() == 6
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_the_child_of_a_process_that_only_decorated() -> None:
+    environment = {**os.environ, "TENFOLD_CACHE": "off"}
+    subprocess.run([sys.executable, "-c", DECORATED], env=environment, check=True, timeout=100)
+
+
+THREADED = """
+import threading
+from tenfold.backends.registry import backend_record
+from tenfold.backends.webgpu import probe
+from tenfold.backends.webgpu.native import adapter
+made, real, begin = [], probe.Device, threading.Barrier(8)
+
+class Counted(real):
+    def __init__(self, *given):
+        made.append(given)
+        super().__init__(*given)
+
+probe.Device = Counted
+record, found = backend_record("webgpu"), []
+
+def ask(number):
+    begin.wait()
+    found.append((probe.opened(*[0][: number % 2]), record.target(), adapter.adapters()))
+
+threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+assert len(made) == 1, made
+assert len(found) == 8 and all(a is found[0][0] and c is found[0][2] for a, _, c in found)
+"""
+
+
+def test_many_threads_open_one_device() -> None:
+    subprocess.run([sys.executable, "-c", THREADED], check=True, timeout=100)
 
 
 def test_ranges_say_where_they_begin(device: Device) -> None:
