@@ -130,9 +130,9 @@ def clock(call: Callable[[], Any], finish: Callable[[], Any] = int) -> float:
 def on_device(program: Any, arrays: tuple[np.ndarray, ...]) -> float:
     """A program whose arrays lie there."""
     program(arrays)
-    room = program.enter()
-    run = program.execution(room, False)
-    return clock(lambda: run.run(room.items), lambda: run.read([]))
+    found = program.enter()
+    run = program.execution(found.room, False)
+    return clock(lambda: run.run(found.items), lambda: run.read([]))
 
 
 def measured(case: Case, name: str) -> tuple[dict[str, float], str]:

@@ -360,13 +360,32 @@ def test_what_is_kept_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_of_loops_is_given_back_at_once() -> None:
     program = BACKEND.compile(tn.trace(recurrence(False), X))
     program([X])
-    room = weakref.ref(program.rooms[0])
+    room = weakref.ref(program.rooms[0].room)
     gc.disable()
     try:
         release_rooms()
         assert room() is None
     finally:
         gc.enable()
+
+
+def test_a_program_with_loops_waits_for_no_collector() -> None:
+    """Nor does its memory, also that of loops whose end the data says, and of branches."""
+
+    def f(x: Any) -> Any:
+        y = tn.while_loop(lambda c: c.sum() < 150, lambda c: np.abs(c) * 2 + 1, x)
+        return tn.cond(y.max() > 3, lambda v: v * 1.5, lambda v: v + 1, y)
+
+    for function in (recurrence(False), f):
+        program: Any = BACKEND.compile(tn.trace(function, X))
+        program([X])
+        gone = [weakref.ref(program.rooms[0].room), weakref.ref(program)]
+        gc.disable()
+        try:
+            del program
+            assert [one() for one in gone] == [None, None]
+        finally:
+            gc.enable()
 
 
 def test_the_host_is_called() -> None:

@@ -11,7 +11,8 @@ import pytest
 import tenfold as tn
 from tenfold.backends.webgpu.backend import BACKEND
 from tenfold.backends.webgpu.native import structs as s
-from tenfold.backends.webgpu.native.device import Buffer, Device
+from tenfold.backends.webgpu.native.buffer import Buffer
+from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.probe import opened
 from tenfold.backends.webgpu.run.kernels import Kernels
 from tenfold.backends.webgpu.run.program import WebGPUProgram

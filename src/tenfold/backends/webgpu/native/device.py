@@ -16,6 +16,7 @@ import numpy as np
 from tenfold.backends.device_memory import FIX, bytes_text
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.adapter import Adapter
+from tenfold.backends.webgpu.native.buffer import Bindings, Buffer, Group, Place, Range, words_of
 from tenfold.backends.webgpu.native.library import Handle, check_process
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.locks import Lock
@@ -24,35 +25,11 @@ Array = np.ndarray[Any, Any]
 
 SHORT_OF_MEMORY = "the GPU's memory does not suffice"
 LESS = "give it less at a time, or give backend='cpu'"
-LEAST = 32  # bytes of a buffer, and of what is bound: a vector of the widest elements
 MEMORY = s.STORAGE | s.COPY_SOURCE | s.COPY_TARGET
 _EAGER, _NAP, _LONGEST = 3e-4, 3e-5, 1e-3  # seconds: asked all the time at first, then now and then
 _devices: WeakValueDictionary[int, Device] = WeakValueDictionary()  # by what callbacks are given
-_asked: set[Answer] = set()  # what the library may still write to
-
-
-class Buffer(Handle):
-    """Memory on a device."""
-
-    __slots__ = ("size",)
-
-    size: int
-
-
-class Range:
-    """A part of a buffer."""
-
-    __slots__ = ("buffer", "offset", "size")
-
-    def __init__(self, buffer: Buffer, offset: int, size: int) -> None:
-        self.buffer, self.offset, self.size = buffer, offset, size
-
-    def part(self, offset: int, size: int) -> Range:
-        return Range(self.buffer, self.offset + offset, size)
-
-    def key(self) -> tuple[int, int]:
-        """Where it begins."""
-        return self.buffer.address, self.offset
+_answers: list[Answer] = []  # all: the library may fill those that nobody waits for any more
+_idle: list[Answer] = []
 
 
 class Device:
@@ -138,7 +115,7 @@ class Device:
     def buffer(self, nbytes: int, usage: int = MEMORY) -> Buffer:
         """New memory, all zeros."""
         self.check_size(nbytes)
-        size = -(-max(nbytes, LEAST) // 4) * 4
+        size = words_of(nbytes)
         descriptor = s.BufferDescriptor(usage=usage, size=size)
         address = self.wgpu.DeviceCreateBuffer(self.address, byref(descriptor))
         made = Buffer(address, self.wgpu.BufferRelease, self.handle) if address else None
@@ -223,17 +200,27 @@ class Device:
         self.check("a shader can't be compiled")
         return made
 
-    def bind_group(self, kinds: tuple[int, ...], ranges: Sequence[Range]) -> Handle:
+    def bind_group(self, kinds: tuple[int, ...], ranges: Sequence[Range]) -> Group:
         """Memory for the bindings of a pipeline, in their order."""
+        places = [one.buffer for one in ranges if isinstance(one.buffer, Place)]
+        if not places:
+            return self._group(kinds, ranges)
+        made = Bindings(lambda: self._group(kinds, ranges))
+        for place in places:
+            place.bound_by(made)
+        return made
+
+    def _group(self, kinds: tuple[int, ...], ranges: Sequence[Range]) -> Handle:
         layout, _ = self.layout(kinds)
         rows = (s.GroupEntry * len(ranges))()
-        for n, one in enumerate(ranges):
-            size = -(-max(one.size, LEAST) // 4) * 4
-            rows[n].binding, rows[n].buffer = n, one.buffer.address
-            rows[n].offset, rows[n].size = one.offset, min(size, one.buffer.size - one.offset)
+        buffers = [b.buffer if isinstance(b := one.buffer, Place) else b for one in ranges]
+        for n, (one, buffer) in enumerate(zip(ranges, buffers, strict=True)):
+            rows[n].binding, rows[n].buffer = n, buffer.address
+            rows[n].offset = one.offset
+            rows[n].size = min(words_of(one.size), buffer.size - one.offset)
         descriptor = s.GroupDescriptor(layout=layout.address, count=len(ranges), entries=rows)
         address = self.wgpu.DeviceCreateBindGroup(self.address, byref(descriptor))
-        made = Handle(address, self.wgpu.BindGroupRelease, layout, *(one.buffer for one in ranges))
+        made = Handle(address, self.wgpu.BindGroupRelease, layout, *buffers)
         self.check("memory can't be bound")
         return made
 
@@ -273,15 +260,16 @@ class Device:
     def read(self, staging: Buffer, parts: Sequence[tuple[int, Array]]) -> None:
         """Wait until what was submitted has filled a staging buffer, and fill packed arrays with
         what lies from these places on."""
-        answer = Answer()
-        info = s.CallbackInfo(None, s.SPONTANEOUS, _address(answer.callback), None, None)
+        answer = _idle.pop() if _idle else Answer()
+        info = s.CallbackInfo(None, s.SPONTANEOUS, answer.address, None, None)
         size = max((-(-(at + array.nbytes) // 4) * 4 for at, array in parts), default=4)
         self.wgpu.BufferMapAsync(staging.address, s.READ, 0, size, info)
         self.check("results can't be read")
-        self.wait(lambda: bool(answer.status), "results")
-        if answer.status != s.SUCCESS:
+        self.wait(lambda: bool(answer.told.status), "results")
+        status = answer.taken()
+        if status != s.SUCCESS:
             self.check("results can't be read")
-            raise DeviceProblem(f"WebGPU: results can't be read: status {answer.status}")
+            raise DeviceProblem(f"WebGPU: results can't be read: status {status}")
         try:
             start = self.wgpu.BufferGetConstMappedRange(staging.address, 0, size)
             for at, array in parts:
@@ -299,16 +287,17 @@ class Answer:
     came meanwhile would be raised where it is lost, and the answer with it."""
 
     def __init__(self) -> None:
-        self._told = s.MapTold()
-        self.callback = s.Mapped(self._told.__init__)  # fills its fields
-        _asked.difference_update([one for one in list(_asked) if one.status])
-        _asked.add(self)  # also where nobody waits any more
+        self.told = s.MapTold()  # nothing yet
+        self.callback = s.Mapped(self.told.__init__)  # fills its fields
+        self.address = _address(self.callback)
+        _answers.append(self)
 
-    @property
-    def status(self) -> int:
-        """None yet, or what became of it."""
-        found: int = self._told.status
-        return found
+    def taken(self) -> int:
+        """What was told; the next one who asks may have this."""
+        status: int = self.told.status
+        self.told.status = 0
+        _idle.append(self)
+        return status
 
 
 def _address(callback: Any) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold.backends.program import Stepper
 from tenfold.backends.registry import backend_record
-from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.native.buffer import Range
 from tenfold.backends.webgpu.run.memory import Frame
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.frozen import frozen

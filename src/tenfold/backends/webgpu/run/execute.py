@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.host_step import HostCall
+from tenfold.backends.webgpu.native.buffer import Range
 from tenfold.backends.webgpu.native.commands import Commands
-from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.gates import EACH
 from tenfold.backends.webgpu.run.memory import FAULT_BYTES, Frame, Room
 from tenfold.backends.webgpu.run.moves import Mover

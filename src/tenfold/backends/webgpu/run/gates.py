@@ -11,7 +11,8 @@ import struct
 from collections.abc import Sequence
 
 from tenfold.backends.webgpu.native import structs as s
-from tenfold.backends.webgpu.native.device import MEMORY, Device, Range
+from tenfold.backends.webgpu.native.buffer import Range
+from tenfold.backends.webgpu.native.device import MEMORY, Device
 from tenfold.backends.webgpu.run.memory import Room
 from tenfold.backends.webgpu.run.moves import Bound
 from tenfold.backends.webgpu.target import WebGPUTarget
