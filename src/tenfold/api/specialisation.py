@@ -166,7 +166,7 @@ class Options:
         if chosen is not None:
             from tenfold.backends.registry import backend_named  # a trace does without
 
-            self._check_keep(backend_named(chosen))
+            self._check_keep(backend_named(chosen, used=False))
         elif self.keep:
             self._check_keep(None)
         if self.control not in (None, "convert"):

@@ -132,6 +132,7 @@ class Backend:
     read_code: Callable[[bytes | memoryview], ProgramCode]
     describe: Callable[[], Mapping[str, str]]  # what tn.backends() says
     missing: Callable[[], str | None] = _nothing  # why it can't be used on this machine
+    uninstalled: Callable[[], str | None] | None = None  # the same, as far as a look at files tells
     remedy: Callable[[], str | None] = _nothing  # what to do about that
     absent: Callable[[], Mapping[str, str]] = dict  # what tn.backends() says then
     kind: str = ""  # its name in files and keys, where that is another: without the device

@@ -81,9 +81,10 @@ def backend_record(name: str) -> Backend:
     )
 
 
-def backend_named(name: str | None = None) -> Backend:
+def backend_named(name: str | None = None, *, used: bool = True) -> Backend:
     """A backend that can be used here; the default one without a name. A name may have a device
-    behind it (`cuda:1`), or what plans are made for (`cuda:sm_90`).
+    behind it (`cuda:1`), or what plans are made for (`cuda:sm_90`). Where it is not `used` yet, no
+    library need be loaded to tell: a process may fork after that.
 
     >>> backend_named("abacus")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -94,7 +95,7 @@ def backend_named(name: str | None = None) -> Backend:
     if chosen not in names and _parts(chosen)[0] not in names:
         raise Unsupported(f"there is no backend {name!r}", fix=f"there are: {_listed(names)}")
     found = backend_record(chosen)
-    why = found.missing()
+    why = (found.missing if used else found.uninstalled or found.missing)()
     if why is not None:
         raise Unsupported(
             f"the backend {chosen!r} can't be used here: {why}",

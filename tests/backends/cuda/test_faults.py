@@ -15,8 +15,8 @@ import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.cuda import assemble
 from tenfold.backends.cuda.driver import device, library
-from tenfold.backends.cuda.faults import bytes_text
 from tenfold.backends.cuda.run.program import release_rooms
+from tenfold.backends.device_memory import bytes_text
 from tenfold.cache import plans
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem, IndexProblem
 from tests.backends.cuda.fake_driver import FakeLibrary

@@ -12,8 +12,8 @@ from tenfold.backends.llvm.target import LLVMTarget
 from tenfold.backends.llvm.target import named as level
 from tenfold.backends.webgpu.emit.emit import prepare
 from tenfold.backends.webgpu.native import structs as s
+from tenfold.backends.webgpu.native.buffer import Range
 from tenfold.backends.webgpu.native.commands import Commands
-from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.native.library import Handle
 from tenfold.backends.webgpu.probe import Opened, opened
 from tenfold.backends.webgpu.shader import BUFFER, SCRATCH, WORDS, ZERO, Shader

@@ -15,11 +15,13 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.array import ArrayOnDevice
+from tenfold.backends.registry import backend_record
 from tenfold.backends.webgpu import array
 from tenfold.backends.webgpu.array import DeviceArray, put
 from tenfold.backends.webgpu.native.adapter import adapter_of
 from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.run.program import WebGPUProgram
+from tenfold.backends.webgpu.run.record import Recorder
 from tenfold.errors import DeviceProblem, MutationError, PickleProblem, TypeMismatch, Unsupported
 from tenfold.types import DTYPES
 from tests.backends.webgpu.here import needs_adapter
@@ -142,6 +144,80 @@ def test_nothing_is_copied_in_a_chain(moved: list[str]) -> None:
     got = f(f(f(a, b), b), b)
     assert moved == []
     np.testing.assert_array_equal(given(got), f(f(f(x, y), y), y))
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many steps are recorded, and how many bind groups made."""
+    counts = {"steps": 0, "groups": 0}
+    for owner, name, what in ((Recorder, "_step", "steps"), (Device, "_group", "groups")):
+        real = getattr(owner, name)
+
+        def counted(*given: Any, real: Any = real, what: str = what) -> Any:
+            counts[what] += 1
+            return real(*given)
+
+        monkeypatch.setattr(owner, name, counted)
+    return counts
+
+
+def sorted_twice(x: Any) -> Any:
+    return np.sort(np.sort(x * 2, axis=0), axis=1) + 1
+
+
+def test_a_chain_is_recorded_once(recorded: dict[str, int]) -> None:
+    """Only what is bound to arguments and results is bound anew."""
+    f = tn.jit(sorted_twice, backend="webgpu", keep=True)
+    settled(f, X)
+    a = f(there(X))
+    tn.release_memory()
+    recorded.update(steps=0, groups=0)
+    a = f(a)  # in a new room
+    assert recorded["steps"] >= 4
+    every = recorded["groups"]
+    for _ in range(3):
+        recorded.update(steps=0, groups=0)
+        a = f(a)
+        assert recorded == {"steps": 0, "groups": 3}
+        assert every > 4
+    wanted = X
+    for _ in range(5):
+        wanted = sorted_twice(wanted)
+    np.testing.assert_array_equal(given(a), wanted)
+
+
+def test_a_room_for_what_stays_has_no_results() -> None:
+    """Of a program whose calls have kept their results alone; others have them made then."""
+    x = np.zeros((100, 1000), np.float32)
+    program = backend_record("webgpu").compile(tn.trace(lambda x: x + 1, x))
+    assert isinstance(program, WebGPUProgram)
+    a = there(x)
+    program.answer_kept([a])
+    (found,) = program.rooms
+    assert found.room.nbytes < x.nbytes
+    (b,) = program.answer_kept([x])
+    assert x.nbytes < found.room.nbytes < 2 * x.nbytes
+    np.testing.assert_array_equal(program([x + 1])[0], x + 2)
+    assert 2 * x.nbytes < found.room.nbytes
+    for _ in range(2):
+        np.testing.assert_array_equal(program.answer_kept([b])[0].numpy(), x + 2)
+        np.testing.assert_array_equal(program([x])[0], x + 1)
+    np.testing.assert_array_equal(b.numpy(), x + 1)
+
+
+def test_loops_on_arrays_that_stay_are_recorded_once(recorded: dict[str, int]) -> None:
+    def f(x: Any) -> Any:
+        made = tn.fori_loop(0, 7, lambda i, c: (c[1], c[0] * 0.5 + i), (x, x * 2))
+        return tn.while_loop(lambda c: c.sum() < 1000, lambda c: np.abs(c) * 1.5 + 1, made[0])
+
+    jitted = tn.jit(f, backend="webgpu")
+    settled(jitted, X)
+    jitted(there(X))
+    for x in (X, -X, X * 3):
+        recorded.update(steps=0)
+        got = jitted(there(x))
+        assert recorded["steps"] == 0
+        np.testing.assert_array_equal(given(got), jitted(x))
 
 
 def test_a_plan_that_checks_reads_a_word(moved: list[str]) -> None:
@@ -405,7 +481,7 @@ def test_memory_that_programs_keep_is_given_back_for_it(monkeypatch: pytest.Monk
     program = f.plan(X).program
     assert isinstance(program, WebGPUProgram)
     assert program.rooms
-    device, real, asked = there(X).device, Device.range, list[int]()
+    device, real, asked = there(X).device, Device.buffer, list[int]()
 
     def full(self: Any, nbytes: int, *usage: Any) -> Any:
         asked.append(nbytes)
@@ -414,7 +490,7 @@ def test_memory_that_programs_keep_is_given_back_for_it(monkeypatch: pytest.Monk
             self.check("memory")
         return real(self, nbytes, *usage)
 
-    monkeypatch.setattr(Device, "range", full)
+    monkeypatch.setattr(Device, "buffer", full)
     made = DeviceArray(device, X.shape, X.dtype)
     assert len(asked) == 2
     assert not program.rooms

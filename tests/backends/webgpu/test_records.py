@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from importlib import util
 
 import numpy as np
 import pytest
 
 import tenfold as tn
 from tenfold.backends.registry import backend_named, backend_record
-from tenfold.backends.webgpu.native import adapter, library
+from tenfold.backends.webgpu.native import adapter, find
 from tenfold.errors import Unsupported
 from tests.backends.webgpu.here import needs_adapter
+from tests.backends.webgpu.native.fresh import load_anew
 
 
 @pytest.fixture
-def none_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def none_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without wgpu-native."""
-    monkeypatch.setattr(library, "library_path", lambda: None)
-    library._loaded.cache_clear()
-    yield
-    library._loaded.cache_clear()
+    real = util.find_spec
+    monkeypatch.setattr(find, "find_spec", lambda name: None if name == "wgpu" else real(name))
+    load_anew(monkeypatch)
 
 
 def test_without_the_library(none_installed: None) -> None:
@@ -34,8 +34,9 @@ def test_without_the_library(none_installed: None) -> None:
 
 def test_without_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "adapters", lambda: ())
+    f = tn.jit(lambda x: x, backend="webgpu")  # which loads nothing yet
     with pytest.raises(Unsupported, match="no Vulkan, Metal or Direct3D 12 adapter") as error:
-        tn.jit(lambda x: x, backend="webgpu")
+        f(np.ones(3))
     assert "apt-get install mesa-vulkan-drivers libvulkan1" in str(error.value)
 
 

@@ -14,12 +14,13 @@ import numpy as np
 
 from tenfold.backends.array import HOST, ArrayOnDevice, HostArray, elsewhere, host_array
 from tenfold.backends.webgpu.native import structs as s
+from tenfold.backends.webgpu.native.buffer import Buffer, Range
 from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.types import DType
 
 if TYPE_CHECKING:
-    from tenfold.backends.webgpu.native.device import Device, Range
+    from tenfold.backends.webgpu.native.device import Device
 
 _WEBGPU, _PINNED = 15, 3  # DLPack's numbers of its memory, and of the host's that GPUs may read
 _PIECE = 64 << 20  # bytes that come back at once
@@ -33,16 +34,17 @@ class DeviceArray(ArrayOnDevice):
         """Memory for an array, all zeros."""
         self.device, self.shape, self.dtype = device, shape, dtype
         device.enter()
-        self.range = self._allocated()
+        self.buffer = self._allocated()
+        self.range = Range(self.buffer, 0, self.nbytes)
 
-    def _allocated(self) -> Range:
+    def _allocated(self) -> Buffer:
         with suppress(DeviceMemoryProblem):
-            return self.device.range(self.nbytes)
+            return self.device.buffer(self.nbytes)
         from tenfold.backends.webgpu.run.program import release_rooms
 
         release_rooms()  # what programs keep while nobody calls them
         self.device.settle()
-        return self.device.range(self.nbytes)
+        return self.device.buffer(self.nbytes)
 
     @property
     def place(self) -> str:
@@ -102,6 +104,7 @@ def put(given: Any, device: Device) -> DeviceArray:
     """An array on a device: itself where it lies there, else a copy."""
     if isinstance(given, DeviceArray) and given.device is device:
         return given
+    device.check_size(getattr(given, "nbytes", 0))  # before it is packed
     host = given.numpy() if isinstance(given, ArrayOnDevice) else host_array(given)
     made = DeviceArray(device, host.shape, host.dtype)
     device.write(made.range, host)

@@ -6,12 +6,12 @@ Their names: `webgpu` is the best adapter of this machine, `webgpu:1` the next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.backend import Backend, KernelRequest
 from tenfold.errors import TenfoldError, Unsupported
+from tenfold.locks import once
 
 if TYPE_CHECKING:
     from tenfold.backends.webgpu.array import DeviceArray
@@ -45,7 +45,7 @@ def _code_of(program: WebGPUProgram, whole: bool) -> WebGPUCode:
     return code_of(program)
 
 
-@cache
+@once
 def _kernels(number: int, strict: bool) -> Kernels:
     from tenfold.backends.webgpu.probe import opened
     from tenfold.backends.webgpu.run.kernels import Kernels
@@ -134,11 +134,7 @@ class Place:
     def _problem(self) -> TenfoldError | None:
         from tenfold.backends.webgpu.native.adapter import adapter_of
 
-        try:
-            adapter_of(self.number)
-        except TenfoldError as error:
-            return error
-        return None
+        return _error_of(lambda: adapter_of(self.number))
 
     def _missing(self) -> str | None:
         """Why the adapter can't be used."""
@@ -177,6 +173,7 @@ class Place:
             read_code=self._read_code,
             describe=self._describe,
             missing=self._missing,
+            uninstalled=_uninstalled,
             remedy=self._remedy,
             absent=lambda: {"remedy": self._remedy() or ""},
             variant=_variant,
@@ -199,7 +196,23 @@ def _computes(target: WebGPUTarget) -> str:
     return ", ".join(words)
 
 
-@cache
+def _uninstalled() -> str | None:
+    """Why no adapter can be, as far as files tell: a library that is loaded outlives no fork."""
+    from tenfold.backends.webgpu.native.find import library_path
+
+    found = _error_of(library_path)
+    return None if found is None else found.message
+
+
+def _error_of(ask: Callable[[], object]) -> TenfoldError | None:
+    try:
+        ask()
+    except TenfoldError as error:
+        return error
+    return None
+
+
+@once
 def _variant(device: str, maths: str) -> Backend:
     """Another adapter by its number."""
     if maths != "exact":

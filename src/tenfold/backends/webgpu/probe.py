@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.frozen import frozen
+from tenfold.locks import once
 
 Array = np.ndarray[Any, Any]
 
@@ -52,9 +52,13 @@ class Opened:
     target: WebGPUTarget
 
 
-@cache
 def opened(number: int = 0) -> Opened:
-    """An adapter by its number, open: the same one each time."""
+    """An adapter by its number, open: the same one each time, whichever thread asks first."""
+    return _opened(number)
+
+
+@once
+def _opened(number: int) -> Opened:
     device = Device(adapter_of(number), number)
     return Opened(device, target_of(device))
 

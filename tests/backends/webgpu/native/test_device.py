@@ -15,10 +15,12 @@ from tenfold.backends.webgpu.native import device as module
 from tenfold.backends.webgpu.native import find, library
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.adapter import adapter_of, adapters
+from tenfold.backends.webgpu.native.buffer import Range
 from tenfold.backends.webgpu.native.commands import Commands
-from tenfold.backends.webgpu.native.device import Device, Range
+from tenfold.backends.webgpu.native.device import Device
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tests.backends.webgpu.here import needs_adapter
+from tests.backends.webgpu.native.fresh import load_anew
 
 pytestmark = needs_adapter
 
@@ -84,6 +86,10 @@ def test_memory_that_can_not_be_bound(device: Device) -> None:
 def test_an_array_that_is_too_large(device: Device) -> None:
     with pytest.raises(DeviceMemoryProblem, match=r"is too large for .*, whose largest has \d+"):
         device.buffer(1 << 62)
+    most = device.adapter.limits.buffer_bytes
+    device.check_size(most // 4 * 4)
+    with pytest.raises(DeviceMemoryProblem):
+        device.check_size(most // 4 * 4 + 1)
 
 
 def test_out_of_memory_is_told_as_such(device: Device) -> None:
@@ -128,6 +134,52 @@ def test_ctrl_c_while_waiting(device: Device, monkeypatch: pytest.MonkeyPatch) -
         device.wait(lambda: False, "nothing")
 
 
+INTERRUPTED = """
+import os, signal, threading
+import numpy as np
+from tenfold.backends.webgpu.native import structs as s
+from tenfold.backends.webgpu.native.adapter import adapter_of
+from tenfold.backends.webgpu.native.commands import Commands
+from tenfold.backends.webgpu.native.device import Device
+
+device, kinds = Device(adapter_of()), (s.STORAGE_BINDING,)
+slow = device.shader('''
+@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+@compute @workgroup_size(1) fn main() {
+    var x = a[0];
+    for (var i = 0u; i < 60000u; i++) { x = x * 1664525u + 1013904223u; }
+    a[0] = x;
+}''')
+memory, staging = device.range(4), device.buffer(4, s.MAP_READ | s.COPY_TARGET)
+pipeline, group = device.pipeline(slow, kinds), device.bind_group(kinds, [memory])
+commands, made = Commands(device), np.zeros(1, np.uint32)
+for _ in range(3000):
+    commands.dispatch(pipeline, group, (1, 1, 1))
+commands.copy(memory, staging, 0)
+commands.submit()
+device.poll = device.settle  # the answer is told in there, and Ctrl-C comes before it is
+threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    device.read(staging, [(0, made)])
+except KeyboardInterrupt:
+    print("heard")
+del staging, device.poll
+staging = device.buffer(4, s.MAP_READ | s.COPY_TARGET)
+commands = Commands(device)
+commands.copy(memory, staging, 0)
+commands.submit()
+device.read(staging, [(0, made)])
+assert made[0], made
+"""
+
+
+def test_ctrl_c_while_an_answer_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], check=True, capture_output=True, text=True, timeout=100
+    )
+    assert (done.stdout, done.stderr) == ("heard\n", "")
+
+
 def test_adapters_are_numbered() -> None:
     assert adapter_of(0) is adapters()[0]
     with pytest.raises(DeviceProblem, match="there is no adapter 99") as error:
@@ -136,35 +188,32 @@ def test_adapters_are_numbered() -> None:
 
 
 def test_where_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "library_path", lambda: None)
-    library._loaded.cache_clear()
+    monkeypatch.setattr(find, "find_spec", lambda name: None)
+    load_anew(monkeypatch)
     with pytest.raises(DeviceProblem, match="wgpu-native is not installed") as error:
         library.library()
     assert "pip install wgpu" in str(error.value)
-    library._loaded.cache_clear()
 
 
 def test_a_library_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     damaged = tmp_path / "libwgpu.so"
     damaged.write_bytes(b"no library")
+    load_anew(monkeypatch)
     monkeypatch.setattr(library, "library_path", lambda: damaged)
-    library._loaded.cache_clear()
     with pytest.raises(DeviceProblem, match="can't be loaded"):
         library.library()
-    library._loaded.cache_clear()
 
 
 def test_a_library_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "MAJOR", 7)
-    library._loaded.cache_clear()
+    load_anew(monkeypatch)
     with pytest.raises(DeviceProblem, match="may have another interface than 7") as error:
         library.library()
     assert "pip install" in str(error.value)
-    library._loaded.cache_clear()
 
 
 def test_the_wheel_is_not_imported() -> None:
-    assert find.library_path() is not None
+    assert find.library_path().is_file()
     code = (
         "import sys, tenfold as tn, numpy as np\n"
         "assert not any('webgpu' in name for name in sys.modules)\n"
@@ -206,9 +255,61 @@ def test_the_child_of_a_fork_is_told() -> None:
     assert "spawn" in said
 
 
+DECORATED = """
+import os, numpy as np, tenfold as tn
+f = tn.jit(lambda x: x + 1, backend="webgpu")
+g = tn.jit(lambda x: x * 2, backend="webgpu:0", keep=True)
+x = np.ones(3, np.float32)
+if not os.fork():
+    assert f(x).sum() == 6 and g(x).numpy().sum() == 6
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+assert f(x).sum() == 6
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_the_child_of_a_process_that_only_decorated() -> None:
+    environment = {**os.environ, "TENFOLD_CACHE": "off"}
+    subprocess.run([sys.executable, "-c", DECORATED], env=environment, check=True, timeout=100)
+
+
+THREADED = """
+import threading
+from tenfold.backends.registry import backend_record
+from tenfold.backends.webgpu import probe
+from tenfold.backends.webgpu.native import adapter
+made, real, begin = [], probe.Device, threading.Barrier(8)
+
+class Counted(real):
+    def __init__(self, *given):
+        made.append(given)
+        super().__init__(*given)
+
+probe.Device = Counted
+record, found = backend_record("webgpu"), []
+
+def ask(number):
+    begin.wait()
+    found.append((probe.opened(*[0][: number % 2]), record.target(), adapter.adapters()))
+
+threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+assert len(made) == 1, made
+assert len(found) == 8 and all(a is found[0][0] and c is found[0][2] for a, _, c in found)
+"""
+
+
+def test_many_threads_open_one_device() -> None:
+    subprocess.run([sys.executable, "-c", THREADED], check=True, timeout=100)
+
+
 def test_ranges_say_where_they_begin(device: Device) -> None:
     whole = device.range(256)
     part = whole.part(64, 16).part(32, 8)
     assert isinstance(part, Range)
-    assert part.key() == (whole.buffer.address, 96)
+    assert part.key() == (id(whole.buffer), 96)
     assert part.size == 8

@@ -306,6 +306,30 @@ def test_rounds_have_parts_of_what_is_not_shown_as_a_whole(
     assert len(program.plan.plans) == 1
 
 
+def test_what_the_cpu_does_is_fetched_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All arrays of a kernel that touches more than an adapter shows, by one wait."""
+    found, own, reads = opened(), Device.read, list[int]()
+
+    def read(self: Device, staging: Any, parts: Any) -> None:
+        reads.append(len(parts))
+        own(self, staging, parts)
+
+    target = replace(found.target, storage_buffers=8)
+
+    def f(*given: Any) -> Any:
+        return sum(given) * 2
+
+    arrays = [X[:7] + n for n in range(9)]
+    plan = BACKEND.plan(tn.trace(f, *arrays), target=target)
+    program = WebGPUProgram(plan, Kernels(found.device, target, False), BACKEND)
+    assert [why for _, why, _ in program.fallbacks()] == [
+        f"it touches 10 arrays, and {target.adapter} shows a kernel 4"
+    ]
+    monkeypatch.setattr(Device, "read", read)
+    np.testing.assert_array_equal(program(arrays)[0], f(*arrays))
+    assert reads == [10 + 1, 1 + 1]  # and the word of faults
+
+
 def test_the_cpu_does_what_no_schedule_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be found when the text is made, not before."""
     found, own = opened(), run_kernels.prepare
@@ -461,13 +485,32 @@ def test_what_is_kept_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_of_loops_is_given_back_at_once() -> None:
     program = BACKEND.compile(tn.trace(recurrence(False), X))
     program([X])
-    room = weakref.ref(program.rooms[0])
+    room = weakref.ref(program.rooms[0].room)
     gc.disable()
     try:
         release_rooms()
         assert room() is None
     finally:
         gc.enable()
+
+
+def test_a_program_with_loops_waits_for_no_collector() -> None:
+    """Nor does its memory, also that of loops whose end the data says, and of branches."""
+
+    def f(x: Any) -> Any:
+        y = tn.while_loop(lambda c: c.sum() < 150, lambda c: np.abs(c) * 2 + 1, x)
+        return tn.cond(y.max() > 3, lambda v: v * 1.5, lambda v: v + 1, y)
+
+    for function in (recurrence(False), f):
+        program: Any = BACKEND.compile(tn.trace(function, X))
+        program([X])
+        gone = [weakref.ref(program.rooms[0].room), weakref.ref(program)]
+        gc.disable()
+        try:
+            del program
+            assert [one() for one in gone] == [None, None]
+        finally:
+            gc.enable()
 
 
 def test_the_host_is_called() -> None:

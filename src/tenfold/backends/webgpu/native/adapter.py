@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ctypes import addressof, byref, c_void_p
-from functools import cache
 from typing import Any
 
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.library import NO_ADAPTER, Handle, Library, library
 from tenfold.backends.webgpu.target import D3D12, METAL, VULKAN
 from tenfold.errors import DeviceProblem
+from tenfold.locks import once
 
 _APIS = {s.VULKAN: VULKAN, s.METAL: METAL, s.D3D12: D3D12}
 _KINDS = {s.DISCRETE: "discrete", s.INTEGRATED: "integrated", s.CPU: "CPU"}
@@ -41,7 +41,7 @@ class Adapter:
         return _KINDS.get(self.kind, "unknown")
 
 
-@cache
+@once
 def _instance(wgpu: Library) -> int:
     """The instance, without what would look at groups that a shader has written: gates write none
     that is too large."""
@@ -51,7 +51,7 @@ def _instance(wgpu: Library) -> int:
     return made
 
 
-@cache
+@once
 def _listed(wgpu: Library) -> tuple[Adapter, ...]:
     """All, the best first; it lives as long as the process."""
     options, instance = s.EnumerateOptions(None, s.BACKENDS), _instance(wgpu)

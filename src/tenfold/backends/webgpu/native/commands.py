@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ctypes import c_void_p
 
-from tenfold.backends.webgpu.native.device import Buffer, Device, Range
+from tenfold.backends.webgpu.native.buffer import Group, Memory, Range
+from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.native.library import Handle
 
 Groups = tuple[int, int, int]
@@ -43,17 +44,17 @@ class Commands:
             self.device.wgpu.ComputePassEncoderEnd(self._pass.address)
             self._pass = None
 
-    def dispatch(self, pipeline: Handle, group: Handle, groups: Groups) -> None:
+    def dispatch(self, pipeline: Handle, group: Group, groups: Groups) -> None:
         """So many workgroups of a pipeline."""
         self._dispatch(self._bound(pipeline, group), *groups)
 
-    def dispatch_found(self, pipeline: Handle, group: Handle, where: Buffer, offset: int) -> None:
+    def dispatch_found(self, pipeline: Handle, group: Group, where: Memory, offset: int) -> None:
         """As many workgroups as lie there when it is their turn, along each dimension."""
         self.device.wgpu.ComputePassEncoderDispatchWorkgroupsIndirect(
             self._bound(pipeline, group), where.address, offset
         )
 
-    def _bound(self, pipeline: Handle, group: Handle) -> int:
+    def _bound(self, pipeline: Handle, group: Group) -> int:
         """The pass, about to do one thing more."""
         opened = self._open()
         if pipeline.address != self._pipeline:
@@ -63,7 +64,7 @@ class Commands:
         self.count += 1
         return opened
 
-    def copy(self, source: Range, target: Buffer, offset: int) -> None:
+    def copy(self, source: Range, target: Memory, offset: int) -> None:
         """The bytes of a range to a place in another buffer, up to three more with them: both
         begin at multiples of 4."""
         size = -(-source.size // 4) * 4

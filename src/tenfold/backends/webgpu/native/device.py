@@ -13,43 +13,23 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tenfold.backends.device_memory import FIX, bytes_text
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.adapter import Adapter
+from tenfold.backends.webgpu.native.buffer import Bindings, Buffer, Group, Place, Range, words_of
 from tenfold.backends.webgpu.native.library import Handle, check_process
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.locks import Lock
 
 Array = np.ndarray[Any, Any]
 
-LEAST = 32  # bytes of a buffer, and of what is bound: a vector of the widest elements
+SHORT_OF_MEMORY = "the GPU's memory does not suffice"
+LESS = "give it less at a time, or give backend='cpu'"
 MEMORY = s.STORAGE | s.COPY_SOURCE | s.COPY_TARGET
 _EAGER, _NAP, _LONGEST = 3e-4, 3e-5, 1e-3  # seconds: asked all the time at first, then now and then
 _devices: WeakValueDictionary[int, Device] = WeakValueDictionary()  # by what callbacks are given
-_waiting: dict[int, list[str | None]] = {}  # by what callbacks are given: what they told
-
-
-class Buffer(Handle):
-    """Memory on a device."""
-
-    __slots__ = ("size",)
-
-    size: int
-
-
-class Range:
-    """A part of a buffer."""
-
-    __slots__ = ("buffer", "offset", "size")
-
-    def __init__(self, buffer: Buffer, offset: int, size: int) -> None:
-        self.buffer, self.offset, self.size = buffer, offset, size
-
-    def part(self, offset: int, size: int) -> Range:
-        return Range(self.buffer, self.offset + offset, size)
-
-    def key(self) -> tuple[int, int]:
-        """Where it begins."""
-        return self.buffer.address, self.offset
+_answers: list[Answer] = []  # all: the library may fill those that nobody waits for any more
+_idle: list[Answer] = []
 
 
 class Device:
@@ -89,7 +69,9 @@ class Device:
         )  # fmt: skip
         info = s.CallbackInfo(None, s.SPONTANEOUS, _address(callback), None, None)
         self.wgpu.AdapterRequestDevice(adapter.handle.address, byref(descriptor), info)
-        status, device, words = found[0]  # it is told before the function ends
+        if not found:  # it is told before the function ends, if Ctrl-C does not end the telling
+            raise KeyboardInterrupt
+        status, device, words = found[0]
         if status != s.SUCCESS:
             raise DeviceProblem(
                 f"the adapter {adapter.name} can't be opened: {words}",
@@ -119,10 +101,7 @@ class Device:
             )
         kind, words = errors[0]
         if kind == s.OUT_OF_MEMORY or "ot enough memory" in words:
-            raise DeviceMemoryProblem(
-                "the GPU's memory does not suffice",
-                fix="free arrays that lie on it, or give it less at a time",
-            )
+            raise DeviceMemoryProblem(SHORT_OF_MEMORY, fix=FIX)
         raise DeviceProblem(f"WebGPU: {what}: {words.strip()}", fix="report the program")
 
     def enter(self) -> None:
@@ -135,14 +114,8 @@ class Device:
 
     def buffer(self, nbytes: int, usage: int = MEMORY) -> Buffer:
         """New memory, all zeros."""
-        size = -(-max(nbytes, LEAST) // 4) * 4
-        most = self.adapter.limits.buffer_bytes
-        if size > most:
-            raise DeviceMemoryProblem(
-                f"an array of {nbytes} bytes is too large for {self.adapter.name}, whose largest "
-                f"has {most}",
-                fix="give it less at a time, or give backend='cpu'",
-            )
+        self.check_size(nbytes)
+        size = words_of(nbytes)
         descriptor = s.BufferDescriptor(usage=usage, size=size)
         address = self.wgpu.DeviceCreateBuffer(self.address, byref(descriptor))
         made = Buffer(address, self.wgpu.BufferRelease, self.handle) if address else None
@@ -150,6 +123,16 @@ class Device:
         assert made is not None
         made.size = size
         return made
+
+    def check_size(self, nbytes: int) -> None:
+        """Raise where no memory can be as large."""
+        most = self.adapter.limits.buffer_bytes
+        if -(-nbytes // 4) * 4 > most:
+            raise DeviceMemoryProblem(
+                f"an array of {bytes_text(nbytes)} is too large for {self.adapter.name}, whose "
+                f"largest has {bytes_text(most)}",
+                fix=LESS,
+            )
 
     def range(self, nbytes: int, usage: int = MEMORY) -> Range:
         """A new buffer as a whole."""
@@ -217,17 +200,27 @@ class Device:
         self.check("a shader can't be compiled")
         return made
 
-    def bind_group(self, kinds: tuple[int, ...], ranges: Sequence[Range]) -> Handle:
+    def bind_group(self, kinds: tuple[int, ...], ranges: Sequence[Range]) -> Group:
         """Memory for the bindings of a pipeline, in their order."""
+        places = [one.buffer for one in ranges if isinstance(one.buffer, Place)]
+        if not places:
+            return self._group(kinds, ranges)
+        made = Bindings(lambda: self._group(kinds, ranges))
+        for place in places:
+            place.bound_by(made)
+        return made
+
+    def _group(self, kinds: tuple[int, ...], ranges: Sequence[Range]) -> Handle:
         layout, _ = self.layout(kinds)
         rows = (s.GroupEntry * len(ranges))()
-        for n, one in enumerate(ranges):
-            size = -(-max(one.size, LEAST) // 4) * 4
-            rows[n].binding, rows[n].buffer = n, one.buffer.address
-            rows[n].offset, rows[n].size = one.offset, min(size, one.buffer.size - one.offset)
+        buffers = [b.buffer if isinstance(b := one.buffer, Place) else b for one in ranges]
+        for n, (one, buffer) in enumerate(zip(ranges, buffers, strict=True)):
+            rows[n].binding, rows[n].buffer = n, buffer.address
+            rows[n].offset = one.offset
+            rows[n].size = min(words_of(one.size), buffer.size - one.offset)
         descriptor = s.GroupDescriptor(layout=layout.address, count=len(ranges), entries=rows)
         address = self.wgpu.DeviceCreateBindGroup(self.address, byref(descriptor))
-        made = Handle(address, self.wgpu.BindGroupRelease, layout, *(one.buffer for one in ranges))
+        made = Handle(address, self.wgpu.BindGroupRelease, layout, *buffers)
         self.check("memory can't be bound")
         return made
 
@@ -267,15 +260,16 @@ class Device:
     def read(self, staging: Buffer, parts: Sequence[tuple[int, Array]]) -> None:
         """Wait until what was submitted has filled a staging buffer, and fill packed arrays with
         what lies from these places on."""
-        token, answer = _ticket()
-        info = s.CallbackInfo(None, s.SPONTANEOUS, _address(_mapped), token, None)
+        answer = _idle.pop() if _idle else Answer()
+        info = s.CallbackInfo(None, s.SPONTANEOUS, answer.address, None, None)
         size = max((-(-(at + array.nbytes) // 4) * 4 for at, array in parts), default=4)
         self.wgpu.BufferMapAsync(staging.address, s.READ, 0, size, info)
         self.check("results can't be read")
-        self.wait(lambda: bool(answer), "results")
-        if answer[0] is not None:
+        self.wait(lambda: bool(answer.told.status), "results")
+        status = answer.taken()
+        if status != s.SUCCESS:
             self.check("results can't be read")
-            raise DeviceProblem(f"WebGPU: results can't be read: {answer[0]}")
+            raise DeviceProblem(f"WebGPU: results can't be read: status {status}")
         try:
             start = self.wgpu.BufferGetConstMappedRange(staging.address, 0, size)
             for at, array in parts:
@@ -288,25 +282,28 @@ def _packed(array: Array) -> Array:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-_tickets = iter(range(1, 1 << 62))
+class Answer:
+    """What is told of memory that is to be mapped. No Python runs when it is told: a Ctrl-C that
+    came meanwhile would be raised where it is lost, and the answer with it."""
 
+    def __init__(self) -> None:
+        self.told = s.MapTold()  # nothing yet
+        self.callback = s.Mapped(self.told.__init__)  # fills its fields
+        self.address = _address(self.callback)
+        _answers.append(self)
 
-def _ticket() -> tuple[int, list[str | None]]:
-    token, answer = next(_tickets), list[str | None]()
-    _waiting[token] = answer
-    return token, answer
+    def taken(self) -> int:
+        """What was told; the next one who asks may have this."""
+        status: int = self.told.status
+        self.told.status = 0
+        _idle.append(self)
+        return status
 
 
 def _address(callback: Any) -> int:
     found = ctypes.cast(callback, c_void_p).value
     assert found is not None
     return found
-
-
-def _on_mapped(status: int, message: Any, token: int, _: Any) -> None:
-    answer = _waiting.pop(token, None)
-    if answer is not None:
-        answer.append(None if status == s.SUCCESS else message.text or f"status {status}")
 
 
 def _on_error(_: Any, kind: int, message: Any, device: int, __: Any) -> None:
@@ -321,4 +318,4 @@ def _on_loss(_: Any, reason: int, message: Any, device: int, __: Any) -> None:
         found.lost = message.text or "the driver does not say why"
 
 
-_mapped, _failed, _lost = s.Mapped(_on_mapped), s.Failed(_on_error), s.Failed(_on_loss)
+_failed, _lost = s.Failed(_on_error), s.Failed(_on_loss)

@@ -6,15 +6,14 @@ import ctypes
 import os
 from collections.abc import Callable
 from ctypes import POINTER, c_size_t, c_uint32, c_uint64, c_void_p
-from functools import cache
 from typing import Any
 
 from tenfold.backends.webgpu.native import structs as s
-from tenfold.backends.webgpu.native.find import library_path
+from tenfold.backends.webgpu.native.find import INSTALL, library_path
 from tenfold.errors import DeviceProblem
+from tenfold.locks import once
 
 _P = c_void_p
-INSTALL = "pip install wgpu"
 MAJOR = 29  # the version whose structures are known here
 NO_ADAPTER = "apt-get install mesa-vulkan-drivers libvulkan1, or a GPU's own driver"
 # Of each function that is used what it gives, and what it is given.
@@ -133,11 +132,9 @@ def check_process(process: int) -> None:
         )
 
 
-@cache
+@once
 def _loaded() -> Library:
     path = library_path()
-    if path is None:
-        raise DeviceProblem("wgpu-native is not installed", fix=INSTALL)
     try:
         made = Library(ctypes.CDLL(str(path)))
     except OSError as error:

@@ -141,6 +141,10 @@ GroupDescriptor = _struct(
     ("entries", POINTER(GroupEntry)),
 )  # fmt: skip
 
+MapTold = _struct(
+    "MapTold", ("status", c_uint32), ("message", View), ("first", c_void_p), ("second", c_void_p)
+)
+
 INSTANCE_EXTRAS = 0x00030004
 WGSL_SOURCE = 2  # the type of a shader's source in a chain
 SPONTANEOUS = 3  # a callback's mode: whenever there is something to tell

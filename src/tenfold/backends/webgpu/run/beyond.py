@@ -3,7 +3,7 @@ carried out by the CPU's backend, on copies of what they touch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold.backends.program import Stepper
 from tenfold.backends.registry import backend_record
-from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.native.buffer import Range
 from tenfold.backends.webgpu.run.memory import Frame
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.frozen import frozen
@@ -79,10 +79,11 @@ class OnCPU:
 
     def run(
         self,
-        fetch: Callable[[Range, Array], None],
+        fetch: Callable[[Sequence[tuple[Range, Array]]], None],
         put: Callable[[Range, Array], None],
     ) -> None:
-        """Fetch the bytes of what is touched, carry the step out, and put back what was written."""
+        """Fetch the bytes of what is touched, all at once, carry the step out, and put back what
+        was written."""
         plan = self._frame.plan
         types = [p.type for p in plan.graph.parameters]
         memory = HostMemory(
@@ -90,10 +91,8 @@ class OnCPU:
             [np.empty(t.shape, t.dtype) for t in plan.graph.output_types],
             np.empty(plan.arena_bytes, np.uint8),
         )
-        for slot in self._touched:
-            found = self._bytes(memory, slot)
-            if found is not None:
-                fetch(self._frame.range(slot), found)
+        places = [(self._frame.range(slot), self._bytes(memory, slot)) for slot in self._touched]
+        fetch([(where, found) for where, found in places if found is not None])
         self._stepper.step(self._alone, 0, memory)
         for slot in self._written:
             found = self._bytes(memory, slot)

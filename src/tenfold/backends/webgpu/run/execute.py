@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.host_step import HostCall
+from tenfold.backends.webgpu.native.buffer import Range
 from tenfold.backends.webgpu.native.commands import Commands
-from tenfold.backends.webgpu.native.device import Range
 from tenfold.backends.webgpu.run.gates import Sent
 from tenfold.backends.webgpu.run.memory import FAULT_BYTES, Frame, Room
 from tenfold.backends.webgpu.run.moves import Mover
@@ -190,9 +190,10 @@ class Execution:
         found = self.read([(frame.range(n), type) for n, type in wanted])
         made.update(zip((n for n, _ in wanted), found, strict=True))
 
-    def _fetch_bytes(self, where: Range, into: Array) -> None:
-        (found,) = self.read([(where, TensorType(into.dtype, into.shape))])
-        into[...] = found
+    def _fetch_bytes(self, wanted: Sequence[tuple[Range, Array]]) -> None:
+        found = self.read([(where, TensorType(a.dtype, a.shape)) for where, a in wanted])
+        for (_, into), made in zip(wanted, found, strict=True):
+            into[...] = made
 
     def _rounds(self, item: Rounds) -> None:
         """A loop, round by round; those of known number are sent without waiting, and others

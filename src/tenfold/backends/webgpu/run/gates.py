@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenfold.backends.webgpu.native import structs as s
-from tenfold.backends.webgpu.native.device import MEMORY, Device, Range
+from tenfold.backends.webgpu.native.buffer import Range
+from tenfold.backends.webgpu.native.device import MEMORY, Device
 from tenfold.backends.webgpu.native.library import Handle
 from tenfold.backends.webgpu.run.memory import Room
 from tenfold.backends.webgpu.run.moves import Bound

@@ -23,22 +23,20 @@ def run_kept(
     under way when this returns, unless a kernel checks: then the fault word is waited for."""
     device = program.device
     with program.running.using(program.callbacks):
-        room = program.enter()  # after an error it is left to whatever is still under way
         made = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
-        # What lies on the device is bound there, but for what the plan may write into.
-        copied = {n for n in program.donated if n < len(args) and program.holds(args[n])}
-        inputs = list(room.inputs)
-        for n, given in enumerate(args):
-            if n not in copied and program.holds(given):
-                inputs[n] = given.range
-        outputs = [one.range for one in made]
-        items = program.record(room, program.plan, room.arena, inputs=inputs, outputs=outputs)
+        # What lies on the device is read there, but for what the plan may write into.
+        held = {n: given for n, given in enumerate(args) if program.holds(given)}
+        copied = {n for n in program.donated if n in held}
+        lent = {n: given.buffer for n, given in held.items() if n not in copied}
+        # After an error the room is left to whatever is still under way.
+        found = program.enter(lent, {n: one.buffer for n, one in enumerate(made)})
+        room = found.room
         program.capture(room, captures)
 
         def run(careful: bool) -> None:
             execution = program.execution(room, careful)
             _bring(program, room, execution, args, copied)
-            execution.run(items)
+            execution.run(found.items)
             if program.checks:
                 execution.read([])  # the fault word alone
             execution.submit()
@@ -49,7 +47,8 @@ def run_kept(
             room.captured = None  # the plan may have written over what it was given
             program.capture(room, captures)
             run(True)
-        program.rooms.append(room)
+        room.give_back()
+        program.rooms.append(found)
     return made
 
 

@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 
 from tenfold.backends.webgpu.native import structs as s
-from tenfold.backends.webgpu.native.device import MEMORY, Buffer, Device, Range
+from tenfold.backends.webgpu.native.buffer import Buffer, Place, Range
+from tenfold.backends.webgpu.native.device import MEMORY, Device
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.frozen import frozen
 from tenfold.plan import Plan
 from tenfold.plan.steps.plan import ARENA, CONSTANT, INPUT
 
 Array = np.ndarray[Any, Any]
+Lent = Mapping[int, Buffer]  # by numbers of inputs, or outputs
 
 SLACK = 256  # bytes behind an arena, so that a slot at its end can be bound
 _POOL = 1 << 16  # bytes of words in one buffer
 _STAGED = 64 << 20  # bytes that come back at once
 FAULT_BYTES = 4
+NOTHING: Lent = {}
 
 
 @frozen(eq=False)
@@ -95,7 +98,7 @@ class Room:
     the parts of a kernel leave each other, and the word that faults are told by."""
 
     captured: object | None = None  # what lies in its last inputs
-    items: Any = None  # what was recorded of the plan
+    whole = False  # whether inputs and outputs lie in memory of its own
     known: dict[Any, tuple[Any, Any]]  # shaders of steps, and their dispatches in any memory
 
     def __init__(
@@ -105,14 +108,16 @@ class Room:
         inputs: Sequence[int],
         outputs: Sequence[int],
         arena: int,
-        scratch: int,
     ) -> None:
-        """Sizes are in bytes."""
+        """Sizes are in bytes. Inputs and outputs have memory when they have been laid."""
         self.device = device
-        self.inputs = [device.range(n) for n in inputs]
-        self.outputs = [device.range(n) for n in outputs]
+        self._given, self._made = ([Place(n) for n in sizes] for sizes in (inputs, outputs))
+        self.inputs, self.outputs = (
+            [Range(place, 0, n) for place, n in zip(places, sizes, strict=True)]
+            for places, sizes in ((self._given, inputs), (self._made, outputs))
+        )
         self.arena = device.range(arena + SLACK)
-        self.scratch = device.range(scratch)
+        self.scratch = device.range(0)
         self.fault = device.range(FAULT_BYTES)
         self.zero = device.range(16, s.UNIFORM | s.COPY_TARGET)
         self.words = Words(device, max(target.alignment, 16))
@@ -124,8 +129,33 @@ class Room:
     @property
     def nbytes(self) -> int:
         """How much it is, but for what is small."""
-        every = (*self.inputs, *self.outputs, self.arena, self.scratch, *list(self._more.values()))
-        return sum(one.buffer.size for one in every) + self.staging.nbytes
+        every = (self.arena, self.scratch, *list(self._more.values()))
+        own = sum(place.kept for place in (*self._given, *self._made))
+        return own + sum(one.buffer.size for one in every) + self.staging.nbytes
+
+    def lacks(self, inputs: Lent = NOTHING, outputs: Lent = NOTHING) -> int:
+        """How much more it would take to lay all but these in memory of its own."""
+        return sum(
+            place.size
+            for places, lent in ((self._given, inputs), (self._made, outputs))
+            for n, place in enumerate(places)
+            if not place.kept and n not in lent
+        )
+
+    def lay(self, inputs: Lent = NOTHING, outputs: Lent = NOTHING) -> None:
+        """Have inputs and outputs lie in what is lent for a call, others in memory of its own."""
+        self.whole = not inputs and not outputs
+        for places, lent in ((self._given, inputs), (self._made, outputs)):
+            for n, place in enumerate(places):
+                if n in lent:
+                    place.lend(lent[n])
+                else:
+                    place.own(self.device.buffer)
+
+    def give_back(self) -> None:
+        """Let go of what was lent."""
+        for place in (*self._given, *self._made):
+            place.give_back()
 
     def more(self, what: object, nbytes: int, usage: int = MEMORY) -> Range:
         """Memory for something that is done one after the other, whoever asks for it."""

@@ -13,8 +13,9 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from tenfold.backends.webgpu.native import structs as s
+from tenfold.backends.webgpu.native.buffer import Group, Range
 from tenfold.backends.webgpu.native.commands import Groups
-from tenfold.backends.webgpu.native.device import Device, Range
+from tenfold.backends.webgpu.native.device import Device
 from tenfold.backends.webgpu.native.library import Handle
 from tenfold.backends.webgpu.run.memory import Room
 from tenfold.backends.webgpu.target import WebGPUTarget
@@ -94,7 +95,7 @@ class Bound:
     """A dispatch with its memory."""
 
     pipeline: Handle
-    group: Handle
+    group: Group
     groups: Groups
 
 
@@ -177,7 +178,7 @@ class Mover:
         """One round more, or one less."""
         return Bound(self._next, self._counted(room, turn, step), (1, 1, 1))
 
-    def _counted(self, room: Room, turn: Range, number: int) -> Handle:
+    def _counted(self, room: Room, turn: Range, number: int) -> Group:
         words = struct.pack("<7I", number & 0xFFFFFFFF, *[0] * 6)
         unused: Sequence[Range] = [room.more(name, 16) for name in ("unused", "unused too")]
         return self._device.bind_group(_KINDS, [*unused, room.words.of(words), turn])

@@ -6,23 +6,26 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tenfold.backends.device_memory import bytes_text, program_too_large
 from tenfold.backends.device_program import Captures, DeviceProgram, Give
 from tenfold.backends.program import Array, Dispatch, PlanMemory
 from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.backends.webgpu.array import DeviceArray
-from tenfold.backends.webgpu.native.device import Device, Range
+from tenfold.backends.webgpu.native.buffer import Range
+from tenfold.backends.webgpu.native.device import LESS, Device
 from tenfold.backends.webgpu.run.beside_cpu import quicker_on_cpu
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
 from tenfold.backends.webgpu.run.kept import itself, run_kept
 from tenfold.backends.webgpu.run.kernels import Code, FoundKernel, Kernels, odd_buffers
-from tenfold.backends.webgpu.run.memory import Frame, Room, uploaded
+from tenfold.backends.webgpu.run.memory import NOTHING, SLACK, Frame, Lent, Room, uploaded
 from tenfold.backends.webgpu.run.record import Item, Recorder
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.errors import DeviceMemoryProblem
+from tenfold.frozen import frozen
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.ops import TABLE
 from tenfold.plan import KernelStep, Plan
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from tenfold.graph import Source
 
 _programs: weakref.WeakSet[WebGPUProgram] = weakref.WeakSet()
+Made = TypeVar("Made")
 
 
 KEPT = 1 << 30  # bytes that programs may keep while nobody calls them, when one asks for more
@@ -46,9 +50,7 @@ def release_rooms() -> int:
     for program in list(_programs):
         with suppress(IndexError):  # whoever calls meanwhile takes one, too
             while True:
-                room = program.rooms.pop()
-                freed += room.nbytes
-                room.items = None  # that of a loop holds the room
+                freed += program.rooms.pop().room.nbytes
                 devices.add(program.device)
     for device in devices:
         device.forget()
@@ -57,7 +59,26 @@ def release_rooms() -> int:
 
 def kept_bytes() -> int:
     """How much that is."""
-    return sum(room.nbytes for program in list(_programs) for room in list(program.rooms))
+    return sum(one.room.nbytes for program in list(_programs) for one in list(program.rooms))
+
+
+@frozen(eq=False)
+class Recorded:
+    """A room, and what was recorded of a plan for it. The room does not know it, so neither waits
+    for the garbage collector."""
+
+    room: Room
+    items: Sequence[Item]
+
+
+def _check_sizes(plan: Plan, target: WebGPUTarget) -> None:
+    """Raise where a plan has an array, or needs as much between its steps, as no buffer holds."""
+    types = (*(p.type for p in plan.graph.parameters), *plan.graph.output_types)
+    largest = max((*(t.nbytes for t in types), plan.arena_bytes + SLACK))
+    if largest > target.buffer_bytes:
+        most = bytes_text(target.buffer_bytes)
+        why = f"{target.adapter} has no memory of more than {most} in one piece"
+        raise program_too_large(plan, why, fix=LESS)
 
 
 class WebGPUProgram(DeviceProgram):
@@ -81,6 +102,7 @@ class WebGPUProgram(DeviceProgram):
         self.device, self.target, self._backend = kernels.device, kernels.target, backend
         self.kernels = kernels
         self.device.enter()
+        _check_sizes(plan, kernels.target)
         self.code = kernels.find(plan, request) if code is None else code
         self.judged = kernels.judged
         self.parameters = tuple(p.type for p in plan.graph.parameters)
@@ -88,7 +110,7 @@ class WebGPUProgram(DeviceProgram):
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
         self.constants = uploaded(self.device, plan)
-        self.rooms: list[Room] = []
+        self.rooms: list[Recorded] = []
         self.checks = any(k.checks for k in plan.kernels)
         # What calls Python must not be done twice, as a fault that shows in the end would have it.
         self.careful = self.checks and any(TABLE[s.op].effect for s in plan.host_steps)
@@ -128,27 +150,39 @@ class WebGPUProgram(DeviceProgram):
     # Running.
 
     def new_room(self, inputs: Sequence[int], outputs: Sequence[int], arena: int) -> Room:
-        """A room for so many bytes; what others keep is given back for it, where that is much."""
-        given = (self.device, self.target, inputs, outputs, arena, 0)
-        if kept_bytes() + sum((*inputs, *outputs, arena)) > KEPT:
+        """A room for so many bytes, whose inputs and outputs are yet to be laid."""
+        return self._taking(arena, lambda: Room(self.device, self.target, inputs, outputs, arena))
+
+    def lay(self, room: Room, inputs: Lent = NOTHING, outputs: Lent = NOTHING) -> None:
+        """Have inputs and outputs of a room lie in what is lent, others in memory of its own."""
+        self._taking(room.lacks(inputs, outputs), lambda: room.lay(inputs, outputs))
+
+    def _taking(self, nbytes: int, make: Callable[[], Made]) -> Made:
+        """What takes so much memory; what others keep is given back for it, where that is much."""
+        if nbytes and kept_bytes() + nbytes > KEPT:
             release_rooms()
         with suppress(DeviceMemoryProblem):
-            return Room(*given)
+            return make()
         release_rooms()
-        return Room(*given)
+        try:
+            return make()
+        except DeviceMemoryProblem as error:
+            fix = error.fix or LESS
+            raise program_too_large(self.plan, error.message, fix=fix) from None
 
-    def enter(self) -> Room:
-        """A room that nobody else is in. It goes back to the others when all is done."""
+    def enter(self, inputs: Lent = NOTHING, outputs: Lent = NOTHING) -> Recorded:
+        """A room that nobody else is in, with inputs and outputs that are lent for a call. It goes
+        back to the others when all is done."""
         self.device.enter()
         try:
-            return self.rooms.pop()
+            found = self.rooms.pop()
         except IndexError:
-            inputs, outputs = (
-                [t.nbytes for t in types] for types in (self.parameters, self.outputs)
-            )
-            room = self.new_room(inputs, outputs, self.arena_bytes)
-            room.items = self.record(room, self.plan, room.arena)
-            return room
+            given, made = ([t.nbytes for t in types] for types in (self.parameters, self.outputs))
+            room = self.new_room(given, made, self.arena_bytes)
+            found = Recorded(room, self.record(room, self.plan, room.arena))
+        if inputs or outputs or not found.room.whole:
+            self.lay(found.room, inputs, outputs)
+        return found
 
     def record(
         self,
@@ -158,16 +192,11 @@ class WebGPUProgram(DeviceProgram):
         numbers: Sequence[int] | None = None,
         code: Code | None = None,
         constants: dict[int, list[Range]] | None = None,
-        inputs: Sequence[Range] | None = None,
-        outputs: Sequence[Range] | None = None,
     ) -> list[Item]:
-        """What a plan, or some of its steps, does in a room; inputs and outputs may lie
-        elsewhere."""
+        """What a plan, or some of its steps, does in a room."""
         recorder = Recorder(room, self.kernels, self.code if code is None else code)
         memory = self.constants if constants is None else constants
-        given = room.inputs if inputs is None else inputs
-        made = room.outputs if outputs is None else outputs
-        return recorder.steps(Frame(plan, given, made, arena, memory), numbers)
+        return recorder.steps(Frame(plan, room.inputs, room.outputs, arena, memory), numbers)
 
     def execution(self, room: Room, careful: bool) -> Execution:
         return Execution(
@@ -188,21 +217,22 @@ class WebGPUProgram(DeviceProgram):
         captures: Captures | None = None,
     ) -> list[Array]:
         with self.running.using(callbacks or self.callbacks):
-            room = self.enter()  # after an error it is left to whatever is still under way
-            self.capture(room, captures)
+            found = self.enter()  # after an error it is left to whatever is still under way
+            self.capture(found.room, captures)
             try:
-                made = self._answered(room, given, self.careful)
+                made = self._answered(found, given, self.careful)
             except Faulted:
-                room.captured = None  # the plan may have written over what it was given
-                self.capture(room, captures)
-                made = self._answered(room, given, True)
-            self.rooms.append(room)
+                found.room.captured = None  # the plan may have written over what it was given
+                self.capture(found.room, captures)
+                made = self._answered(found, given, True)
+            self.rooms.append(found)
             return made
 
-    def _answered(self, room: Room, given: Sequence[Array], careful: bool) -> list[Array]:
+    def _answered(self, found: Recorded, given: Sequence[Array], careful: bool) -> list[Array]:
+        room = found.room
         self._fill(room, 0, given)
         run = self.execution(room, careful)
-        run.run(room.items)
+        run.run(found.items)
         return run.read(list(zip(room.outputs, self.outputs, strict=True)))
 
     def _fill(self, room: Room, first: int, arrays: Sequence[Array]) -> None:
@@ -278,6 +308,7 @@ class WebGPUStepper:
         arrays = [*memory.inputs, *memory.outputs, memory.arena]
         inputs, outputs = ([a.nbytes for a in some] for some in (memory.inputs, memory.outputs))
         room = program.new_room(inputs, outputs, memory.arena.nbytes)
+        program.lay(room)
         ranges = [*room.inputs, *room.outputs, room.arena]
 
         def fill() -> None:

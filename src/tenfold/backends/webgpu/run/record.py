@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tenfold.backends.webgpu.library.routine import routine_of
-from tenfold.backends.webgpu.native.device import Range
+from tenfold.backends.webgpu.native.buffer import Range
 from tenfold.backends.webgpu.run.beyond import OnCPU
 from tenfold.backends.webgpu.run.gates import Flat, Open, Sent
 from tenfold.backends.webgpu.run.kernels import Code, Compiled, Kernels
