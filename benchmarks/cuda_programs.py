@@ -261,7 +261,7 @@ def ours(f: Function, arrays: Any, maths: str) -> dict[str, float]:
     g(*there)
     first = time.perf_counter() - began
     for _ in range(2):  # until its certificate is whole: calls of large arrays take part in that
-        g.ready(10)
+        g.ready(3)
         g(*there)
     plan = g.plan(*there)
     return {"first": first * 1e3, "run": clock(lambda: _whole(g(*there))),

@@ -43,7 +43,8 @@ class Capabilities:
     plan's reader should know, or nothing: which library carries it out. `multiplied` are dtypes
     that its library multiplies matrices of as they are, of those that are else cast first. With
     `row_blocks` work between two products is quicker some rows at a time, in a cache, than on all
-    rows at once. `tune` gives a kernel the form that it likes, perhaps with scratch buffers at the
+    rows at once. With `one_row` all reductions of a kernel that many rows take part in are better
+    of one length. `tune` gives a kernel the form that it likes, perhaps with scratch buffers at the
     end.
     """
 
@@ -54,5 +55,6 @@ class Capabilities:
     lacks: Callable[[str, Types], str] = _no_reason
     multiplied: frozenset[str] = frozenset()
     row_blocks: bool = True
+    one_row: bool = False
     words: Callable[[str, Types, Mapping[str, Any]], str] = _no_words
     tune: Callable[[Kernel], Kernel] = _as_it_is

@@ -39,6 +39,7 @@ def capabilities(target: CudaTarget) -> Capabilities:
         scratch=partial(_scratch, target),
         lacks=partial(_lacks, target),
         multiplied=frozenset({"f16", "bf16"}),
+        one_row=True,
         row_blocks=False,  # one block after another would leave most of the chip idle
         words=partial(_words, target),
         tune=tune,

@@ -60,6 +60,10 @@ class Grouping:
             for group, edge in edges.items():
                 if edge.reason is None and group.reductions and self.of_rows(group, edge, position):
                     edge.reason = "a function of what rows come to is computed for many at once"
+        if self.values.capabilities.one_row and not access.reduced:
+            for group, edge in edges.items():
+                if edge.reason is None and group.reductions and self.spread(edge, group, position):
+                    edge.reason = "rows of another length are reduced then"
         if len(edges) == 1:
             ((group, edge),) = edges.items()
             if edge.reason is None and (earliest <= group.time or group.consumer > earliest):
@@ -103,6 +107,15 @@ class Grouping:
         rows = self.values.types[self.values.graph.starts[position]].size
         many = rows >= ROWS and axes.size(group.space) <= ROW * rows
         return many and not self.values.is_widened(position)
+
+    def spread(self, edge: Edge, group: Group, position: int) -> bool:
+        """Whether a member spreads what rows come to over rows of another length, which are
+        reduced in turn."""
+        along = {target for _, pattern in edge.aligned for target in pattern}
+        shape = self.values.types[self.values.graph.starts[position]].shape
+        known = {self.axes.extents[axis] for axis in group.space}
+        other = any(n > 1 and t not in along and n not in known for t, n in enumerate(shape))
+        return other and self.values.is_folded(position)
 
     def edges(
         self, inputs: Sequence[int], access: Access, streams: set[int]

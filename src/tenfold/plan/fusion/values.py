@@ -57,6 +57,7 @@ class FusionValues:
         self.distinct: list[TensorType] = []  # the types, by number
         self.scatters: dict[Any, Access | None] = {}
         self.widened: bytearray | None = None  # whether more is computed from it, once asked for
+        self.folded: bytearray | None = None  # whether it goes into a reduction, once asked for
         self.number_types()
         self.classify()
         self.count_uses()
@@ -107,6 +108,19 @@ class FusionValues:
                     wide[value] |= most > self.types[value].size or any(wide[n] for n in made)
             self.widened = wide
         return bool(self.widened[self.graph.starts[position]])
+
+    def is_folded(self, position: int) -> bool:
+        """Whether what a node makes goes into a reduction, perhaps in another kernel."""
+        if self.folded is None:
+            graph, found = self.graph, bytearray(len(self.types))
+            for at in range(len(graph.nodes) - 1, -1, -1):
+                node, start, access = graph.nodes[at], graph.starts[at], self.accesses[at]
+                if access is not None:
+                    goes = access.reduced or any(found[start : start + len(node.types)])
+                    for value in node.inputs if goes else ():
+                        found[value] = True
+            self.folded = found
+        return bool(self.folded[self.graph.starts[position]])
 
     def count_uses(self) -> None:
         graph = self.graph

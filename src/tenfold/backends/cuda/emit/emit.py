@@ -11,6 +11,7 @@ from tenfold.backends.cuda.emit.columns import Columns
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.keptcolumns import emit_kept_columns
 from tenfold.backends.cuda.emit.longrows import LongRows
+from tenfold.backends.cuda.emit.nested import emit_nested, is_nested
 from tenfold.backends.cuda.emit.phases import is_shaped
 from tenfold.backends.cuda.emit.point import (
     apart,
@@ -104,7 +105,7 @@ def _emit_serial(
     facts: Facts,
 ) -> KernelText:
     """A thread for each position of the axes outside of all loops."""
-    kernel, w, t = f.kernel, f.w, f.thread()
+    kernel, w = f.kernel, f.w
     reduced = sorted(
         {a for r in along for a in kernel.instructions[r].attr[1:]},
         key=lambda a: (a in along.values(), a),
@@ -114,8 +115,12 @@ def _emit_serial(
         default=len(order),
     )
     outer = order[:depth]
+    if not sequential and is_nested(kernel, outer, list(along)):
+        items = nest(kernel, order, reduced)
+        return emit_nested(f, outer, items, along, facts)
     extents = [kernel.axes[a].extent for a in outer]
     threads: Any = prod(extents)
+    t = f.thread()
     ty, end = t.position, w.fresh("end")
     me = thread_number(f, ty)
     outside_of(w, ty, me, threads, end)

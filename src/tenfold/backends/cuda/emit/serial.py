@@ -81,7 +81,7 @@ class SerialEmitter:
     def _reduced(self, item: Loop, member: int) -> Held:
         joining = Joining.of(self.kernel, member)
         i = self.kernel.instructions[member]
-        levels = _levels(item)
+        levels = levels_of(item)
         crossing = self.along[member] if joining.shaped else None
         if not joining.shaped:
             return self._plainly(item, i, joining)
@@ -97,7 +97,7 @@ class SerialEmitter:
 
     def _plainly(self, item: Loop, i: Instruction, joining: Joining) -> Held:
         """One value after the other, in whatever order."""
-        levels = _levels(item)
+        levels = levels_of(item)
 
         def level(at: int, held: list[Text]) -> list[Text]:
             one = levels[at]
@@ -258,7 +258,7 @@ def _most(low: Position, high: Position, size: int, most: int | None) -> Any:
     return (high - low + size - 1) // size
 
 
-def _levels(item: Loop) -> list[Loop]:
+def levels_of(item: Loop) -> list[Loop]:
     """The loops of a reduction, the outermost first."""
     found = [item]
     while (inner := found[-1].inner) is not None:
