@@ -20,6 +20,7 @@ from math import prod
 from typing import Any
 
 from tenfold.backends.cuda.emit.atomics import atomic
+from tenfold.backends.cuda.emit.buckets import Buckets, fits
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.memory import (
@@ -288,6 +289,7 @@ class ScatterForm:
         while not self.places <= DIGITS**passes:
             passes += 1
         way = Way(True, True, True, final=False)
+        bucketed = not small and 1 < passes <= 3 and fits(self)
         count_arrays = dict(zip(("counts", "totals"), counts, strict=True))
         for turn in range(1 if small else passes):
             source, target = turn % 2, 1 - turn % 2
@@ -298,13 +300,22 @@ class ScatterForm:
                 words = dict(zip(BLOCKED, (n, 1, n, n, n, passes * DIGIT), strict=True))
                 radix.block(self.helper(words, given, 1), rows, way)
                 continue
-            words = dict(zip(TILED, (n, tiles, turn * DIGIT), strict=True))
+            shift = turn * DIGIT
+            if bucketed:
+                shift = (self.places - 1).bit_length() - DIGIT
+            words = dict(zip(TILED, (n, tiles, shift), strict=True))
             one = {"x": keys[source], "counts": counts[0]}
             radix.digits(self.helper(words, one, tiles, least=1))
             scanned = dict(zip(SCANNED, (DIGITS, tiles), strict=True))
             blocks = DIGITS * WARP // THREADS
             radix.offsets(self.helper(scanned, count_arrays, blocks, least=1))
             radix.move(self.helper(words, given | count_arrays, tiles), way)
+            if bucketed:
+                break
+        if bucketed:
+            made = Buckets(self, keys[1], numbers[1], counts[1], passes - 1).write()
+            self.functions.append((made, THREADS, DIGITS, 1))
+            return finish(self.functions, self.facts, room)
         last = 1 if small else passes % 2
         turns = Turns(self, keys[last], numbers[last])
         made = turns.write() if self.store.update else turns.write_last()
