@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends.cuda.emit import phases
-from tenfold.backends.cuda.emit.team import layout_of
+from tenfold.backends.cuda.emit.layout import layout_of
 from tenfold.kernel import Builder, Kernel
 from tenfold.kernel.ir.kernel import Fold
 from tests.backends.cpu.running import reduction

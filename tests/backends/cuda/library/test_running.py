@@ -64,7 +64,9 @@ def test_lines_of_several_stretches(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f32", "c64"])
 def test_more_stretches_than_are_brought_at_a_time(dtype: str) -> None:
     lanes = 261 * 4096 + 21
-    folded("cumsum", ordinary(dtype, (lanes // (2 if dtype == "c64" else 1),)), 0, False, races=False)
+    folded(
+        "cumsum", ordinary(dtype, (lanes // (2 if dtype == "c64" else 1),)), 0, False, races=False
+    )
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5])

@@ -1,9 +1,9 @@
 """Updates of a scatter that were sorted by the first digit of their places only: a bucket for each
 value of that digit, in which they keep their order.
 
-A block of threads has a bucket. It takes a tile of it at a time, sorts that by the rest of places in
-shared memory, brings what updates are to be joined there, and marks where a place begins. Then each
-thread takes the places that begin among some neighbours, and joins their updates one after the
+A block of threads has a bucket. It takes a tile of it at a time, sorts that by the rest of places
+in shared memory, brings what updates are to be joined there, and marks where a place begins. Then
+each thread takes the places that begin among some neighbours, and joins their updates one after the
 other to what is there. The next tile goes on from there, so a place has all of its updates in their
 order.
 """
@@ -79,7 +79,9 @@ class Buckets(Turns):
         start, count = code.get(bucket, "i32", "0"), code.get(bucket, "i32", "1")
 
         def one(at: Position, held: list[Text]) -> list[Text]:
-            left = w.intrinsic("umin", "i32", code.num("sub", "i32", count, str(at)), str(self.tile))
+            left = w.intrinsic(
+                "umin", "i32", code.num("sub", "i32", count, str(at)), str(self.tile)
+            )
             self.sort(code.long(code.num("add", "i32", start, str(at))), left)
             self.bring()
             wait(w)
@@ -139,8 +141,11 @@ class Buckets(Turns):
             begins = w.op(f"or i1 {begins}, {w.op(f'icmp eq i32 {at}, 0')}")
             begins = w.op(f"and i1 {begins}, {w.op(f'icmp ult i32 {at}, {count}')}")
             votes, word = code.votes(begins), code.num("lshr", "i32", at, 5)
-            leads = w.op(f"icmp eq i32 {ranking.lane}, 0")
-            code.when(leads, lambda word=word, votes=votes: code.put(self.marks, "i32", word, votes))  # type: ignore[misc]
+
+            def leave(word: Text = word, votes: Text = votes) -> None:
+                code.put(self.marks, "i32", word, votes)
+
+            code.when(w.op(f"icmp eq i32 {ranking.lane}, 0"), leave)
 
     def join(self, count: Text) -> None:
         """The places that begin among a thread's neighbours, one after the other."""

@@ -8,15 +8,11 @@ from typing import Any
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
-from tenfold.backends.cuda.emit.phases import (
-    Phases,
-    PhaseWriter,
-    apart_of,
-    recalled_by_block,
-    state_of,
-)
+from tenfold.backends.cuda.emit.layout import Layout
+from tenfold.backends.cuda.emit.parts import apart_of, recalled_by_block, state_of
+from tenfold.backends.cuda.emit.phases import Phases, PhaseWriter
 from tenfold.backends.cuda.emit.rows import packs
-from tenfold.backends.cuda.emit.team import Layout, Team, chosen
+from tenfold.backends.cuda.emit.team import Team, chosen
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
 from tenfold.kernel.ir.kernel import Fold
 

@@ -46,6 +46,7 @@ from tenfold.kernel.ir.number import Facts, prefers_less
 _FEW = 33  # updates in order below which each thread takes all of its window's
 _LARGEST = 1 << 31  # places and updates: both are numbered by 32 bits
 _BLOCK = 256  # threads
+_BUCKETS = 2  # blocks that have a bucket and are meant to share a processor
 _ONE_BLOCK = 1 << 14  # elements for which one function by one block is less than three by many
 _MARKED = 1 << 24  # places from which marks would take more memory than they are worth
 _MARKS = 1 << 12  # places whose marks are in shared memory
@@ -314,7 +315,7 @@ class ScatterForm:
                 break
         if bucketed:
             made = Buckets(self, keys[1], numbers[1], counts[1], passes - 1).write()
-            self.functions.append((made, THREADS, DIGITS, 1))
+            self.functions.append((made, THREADS, DIGITS, _BUCKETS))
             return finish(self.functions, self.facts, room)
         last = 1 if small else passes % 2
         turns = Turns(self, keys[last], numbers[last])

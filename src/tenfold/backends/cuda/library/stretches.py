@@ -1,10 +1,10 @@
-"""Running folds along lines of several stretches, by two functions, each of which reads a line once.
+"""Running folds along lines of several stretches, by two functions that read a line once each.
 
-The first has a block of threads for each stretch: it leaves what comes before each block of elements
-in the stretch, and what the stretch comes to. Of the second each block of threads has some stretches
-that follow each other: it goes along all before them, then joins what comes before a stretch, before
-a block and before an element. Whoever goes along is one thread, which adds as fast as a processor
-can, one after the other; the others have brought what it adds.
+The first has a block of threads for each stretch: it leaves what comes before each block of
+elements in the stretch, and what the stretch comes to. Of the second each block of threads has some
+stretches that follow each other: it goes along all before them, then joins what comes before a
+stretch, before a block and before an element. Whoever goes along is one thread, which adds as fast
+as a processor can, one after the other; the others have brought what it adds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.memory import guarded
 from tenfold.backends.cuda.emit.team import wait
-from tenfold.backends.cuda.emit.thread import Position
+from tenfold.backends.cuda.emit.thread import Position, Text
 from tenfold.backends.cuda.library.function import RoutineFunction
 from tenfold.backends.cuda.library.lines import BLOCK, STRETCH, THREADS, LineFold
 from tenfold.backends.cuda.library.routine import RoutineLaunch
@@ -210,8 +210,8 @@ class StretchFold(LineFold):
         return loop(w, "i32", 0, upto, _AT_ONCE, slots, body)[: self.span]
 
     def _base(self, row: str, stretches: str) -> list[str]:
-        """What comes before this block's stretches: the first thread joins so many results, of which
-        each thread brings one at a time."""
+        """What comes before this block's stretches: the first thread joins so many results, which
+        all threads bring."""
         f, w, span = self.f, self.f.w, self.span
         leads = w.op(f"icmp eq i32 {self.thread}, 0")
 
@@ -219,11 +219,11 @@ class StretchFold(LineFold):
             at = f.num("add", "i64", first, f.long(self.thread))
             there = w.op(f"icmp slt i64 {at}, {stretches}")
             number = f.num("add", "i64", row, at)
-            found = []
-            for part in range(span):
-                x = f.where(there, self.type, lambda part=part: f.read("b", self._total(number, part)))  # type: ignore[misc]
-                found.append(w.select(there, self.type, x, self.nothing()))
-            return found
+
+            def one(part: int) -> Text:
+                return f.where(there, self.type, lambda: f.read("b", self._total(number, part)))
+
+            return [w.select(there, self.type, one(part), self.nothing()) for part in range(span)]
 
         def body(first: Position, held: list[str]) -> list[str]:
             carries, now = held[:span], held[span:]
@@ -234,9 +234,7 @@ class StretchFold(LineFold):
             following = brought(after)
             left = f.num("sub", "i64", stretches, str(first))
             left = f.short(w.intrinsic("smin", "i64", left, str(THREADS)))
-            made = guarded(
-                w, leads, lambda: self._along(carries, left, False), [self.type] * span
-            )
+            made = guarded(w, leads, lambda: self._along(carries, left, False), [self.type] * span)
             wait(w)
             return [*made, *following]
 
