@@ -49,7 +49,7 @@ class StretchFold(LineFold):
 
     def _begin(self, name: str, target: CudaTarget, arrays: str, words: tuple[str, ...]) -> None:
         kept = {"x": self.memory, "y": self.memory, "b": self.type}
-        least = _SHARING if BITS[self.type] <= 32 else _SHARING // 2
+        least = _SHARING if BITS[self.type] * self.span <= 32 else _SHARING // 2
         f = self.f = RoutineFunction(
             f"{self.symbol}_{name}", target, THREADS, [(a, kept[a]) for a in arrays], words, least
         )
