@@ -18,7 +18,7 @@ QUADS = 4  # threads that have a short row, four lanes each
 class Layout:
     """How a team of so many `threads` has a row, or a part of it: `turns` times a run for each
     sixteen threads, of which `rounds` and `copies` are there at all; four elements packed, or
-    one."""
+    one. Four threads have a short row by themselves: all copies of four lanes each."""
 
     threads: int
     turns: int
@@ -72,9 +72,10 @@ def layout_of(extent: Any, packed: bool) -> Layout | None:
     """The layout of a row of so many elements, if a team can keep it."""
     fold = Fold()
     if packed and extent <= 2 * fold.round:
-        rounds = next(n for n in (1, 2) if extent <= n * fold.round)
-        copies = next(n for n in (1, 2, 3, 4) if rounds > 1 or n == 4 or extent <= n * LANES)
-        return Layout(QUADS, 1, rounds, copies if rounds == 1 else 4, 4)
+        if extent > fold.round:
+            return Layout(QUADS, 1, 2, 4, 4)
+        copies = next(n for n in (1, 2, 3, 4) if extent <= n * LANES)
+        return Layout(QUADS, 1, 1, copies, 4)
     if extent <= fold.round:
         copies = next(n for n in (1, 2, 3, 4) if extent <= n * LANES)
         return Layout(LANES, 1, 1, copies, 1)

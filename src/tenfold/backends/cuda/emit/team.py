@@ -3,9 +3,9 @@
 The shape of a sum is the kernel's (`kernel/analyse/reduction`): rounds of 64 neighbours, runs of
 four rounds, a balanced tree over the runs of a chunk for each of 16 lanes, lanes folded by halves,
 a balanced tree over chunks. Sixteen threads have a run: where rows lie packed each of them has four
-neighbours of every round, elsewhere one lane, with its copies. So every addition of the tree is
-made by somebody, by a shuffle or through shared memory, and in the end all threads of a team have
-the result.
+neighbours of every round, elsewhere one lane, with its copies. A short row that lies packed is four
+threads', with four lanes each. So every addition of the tree is made by somebody, by a shuffle or
+through shared memory, and in the end all threads of a team have the result.
 """
 
 from __future__ import annotations
