@@ -66,7 +66,7 @@ class StretchFold(LineFold):
         self._place(line, stretch)
         self._stage_all()
         wait(w)
-        self.own(self.thread)
+        self.tell(self.thread, self.own(self.thread)[1])
         wait(w)
 
         def along() -> None:
@@ -91,24 +91,39 @@ class StretchFold(LineFold):
         low = f.num("mul", "i64", low, "%each")
         high = w.intrinsic("smin", "i64", f.num("add", "i64", low, "%each"), "%stretches")
         row = f.num("mul", "i64", line, "%stretches")
+        last = f.num("sub", "i64", "%stretches", 1)
+
+        def brought(stretch: str) -> list[str]:
+            number = f.num("add", "i64", row, w.intrinsic("smin", "i64", stretch, last))
+            places = [self._total(number, part) for part in range(self.span)]
+            places += [self._carry(number, part) for part in range(self.span)]
+            return [f.read("b", place) for place in places]
+
+        def bring(stretch: str) -> None:
+            self._place(line, stretch)
+            self._stage_all()
+
+        # A stretch is on its way while all that comes before it is gone along, or written.
+        bring(low)
+        first = brought(low)
         bases = self._base(row, low)
 
         def one(stretch: Position, held: list[str]) -> list[str]:
-            number = f.num("add", "i64", row, str(stretch))
-            totals = [f.read("b", self._total(number, part)) for part in range(self.span)]
-            carries = [f.read("b", self._carry(number, part)) for part in range(self.span)]
+            bases, totals, carries = (held[n * self.span : (n + 1) * self.span] for n in range(3))
             self._place(line, str(stretch))
-            self._stage_all()
             wait(w)
             given, made = self.own(self.thread)
             end = f.num("mul", "i32", f.num("add", "i32", self.thread, 1), BLOCK)
             whole = w.op(f"icmp sle i32 {end}, {self.left}")
-            self.finish(self.thread, whole, given, made, carries, held)
+            self.finish(self.thread, whole, given, made, carries, bases)
             wait(w)
             self._unstage_all()
-            return [self.joined(x, total) for x, total in zip(held, totals, strict=True)]
+            following = f.num("add", "i64", str(stretch), 1)
+            f.when(w.op(f"icmp slt i64 {following}, {high}"), lambda: bring(following))
+            bases = [self.joined(x, total) for x, total in zip(bases, totals, strict=True)]
+            return [*bases, *brought(following)]
 
-        loop(w, "i64", low, high, 1, [(self.type, x) for x in bases], one)
+        loop(w, "i64", low, high, 1, [(self.type, x) for x in (*bases, *first)], one)
         return f.text()
 
     # Where things lie.
