@@ -243,7 +243,9 @@ def test_code_of_another_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         code.restore(lambda: other)
     assert isinstance(code, CudaCode)
     assert code.place is not None
-    newer = read_code(malformed(code, lambda d: d.__setitem__("interface", INTERFACE + 1)), code.place)
+    newer = read_code(
+        malformed(code, lambda d: d.__setitem__("interface", INTERFACE + 1)), code.place
+    )
     assert "launched in another way" in str(newer.unusable())
 
 

@@ -21,7 +21,7 @@ CASES = {
     "small transpose": (transposed(100, 100), ["tile32"]),
     "large transpose": (transposed(8192, 8192), ["tile64"]),
     "short rows": (softmax(16384, 64, 1), ["rows4"]),
-    "rows of 1024": (softmax(1024, 1024, 1), ["rows64"]),
+    "rows of 1024": (softmax(1024, 1024, 1), ["rows32"]),
     "rows of 4096": (layernorm(8192, 4096)[0], ["rows256"]),
     "rows of 65536": (softmax(64, 65536, 1), ["cluster1024"]),
     "few long rows": (softmax(2, 65536, 1), ["long"] * 3),

@@ -75,7 +75,7 @@ def test_blocks_of_several_stretches(
     blocks: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each goes on from where its last stretch ended."""
-    monkeypatch.setattr(stretches, "_BLOCKS", blocks)
+    monkeypatch.setattr(stretches, "resident", lambda size: blocks)
     for lines, length, count in ((1, 5 * 4096 - 30, 5), (2, 3 * 4096 + 5, 4)):
         x = ordinary("f32", (lines, length), length)
         _, program = alike(graph_of("cumsum", [x], axis=1, reverse=reverse), [x])

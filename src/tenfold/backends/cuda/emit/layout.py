@@ -84,6 +84,8 @@ def layout_of(extent: Any, packed: bool) -> Layout | None:
     if extent <= run:
         rounds = next(n for n in (2, 3, 4) if extent <= n * fold.round)
         return Layout(LANES, 1, rounds, 4, wide)
+    if 2 * run < extent <= 4 * run:  # no memory is shared by a warp alone, and nothing waited for
+        return Layout(WARP, 2, fold.run, 4, wide)
     threads = WARP
     while threads <= 256:
         if extent <= threads // LANES * run:

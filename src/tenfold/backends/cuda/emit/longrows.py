@@ -16,7 +16,7 @@ from tenfold.backends.cuda.emit.team import Team, chosen
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
 from tenfold.kernel.ir.kernel import Fold
 
-_THREADS = 512  # which have a chunk at once
+_THREADS = 256  # which have a chunk at once
 _CHUNK = Fold().stretch
 
 

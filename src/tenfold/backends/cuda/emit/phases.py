@@ -29,7 +29,11 @@ from tenfold.kernel.ir.kernel import Kernel, stages
 from tenfold.kernel.ir.number import Facts, prefers_less
 
 BUSY = 264  # blocks that keep a large chip busy
-_MANY = 4 * BUSY  # blocks, above which parts grow: some rounds of a chip, not dozens
+
+
+def most(threads: int) -> int:
+    """Blocks of so many threads, above which parts grow: some rounds of a chip, not dozens."""
+    return max(2, 1024 // threads) * BUSY
 
 
 class Phases(ABC):
@@ -77,7 +81,7 @@ class Phases(ABC):
             return 0
         size = 1
         while size < 1 << 20 and not prefers_less(
-            self.groups * ((self.units + size - 1) // size), _MANY
+            self.groups * ((self.units + size - 1) // size), most(self.threads)
         ):
             size *= 2
         return size

@@ -21,7 +21,6 @@ from tenfold.backends.cuda.target import WARP
 from tenfold.backends.llvm.writer import Writer
 from tenfold.kernel.ir.kernel import Fold
 
-FLOATS = True
 _REDUCED = {  # what a warp joins by one instruction
     ("min", "i32"): "min",
     ("max", "i32"): "max",
@@ -76,10 +75,12 @@ class Team:
             name = f"llvm.nvvm.redux.sync.{_REDUCED[joining.kind, joining.dtype]}"
             return [self.w.call("i32", name, ("i32", held[0]), ("i32", "-1"))]
         if count == WARP and joining.kind in ("min", "max") and joining.types == ["float"]:
-            return (
-                [self._extreme(joining, held[0])] if FLOATS else self._steps(joining, held, count)
-            )
-        return self._steps(joining, held, count)
+            return [self._extreme(joining, held[0])]
+        step = 1
+        while step < count:
+            held = joining.merge(self.w, held, self.shuffled(joining, held, step))
+            step *= 2
+        return held
 
     def _extreme(self, joining: Joining, x: Text) -> Text:
         """The greatest or least float of a warp: by integers of their order, a NaN beyond all."""
@@ -97,13 +98,6 @@ class Team:
         w = self.w
         sign = w.op(f"ashr i32 {bits}, 31")
         return w.op(f"xor i32 {bits}, {w.op(f'and i32 {sign}, 2147483647')}")
-
-    def _steps(self, joining: Joining, held: Held, count: int) -> Held:
-        step = 1
-        while step < count:
-            held = joining.merge(self.w, held, self.shuffled(joining, held, step))
-            step *= 2
-        return held
 
     def shuffled(self, joining: Joining, held: Held, step: int) -> Held:
         """What the thread whose number differs in a bit holds."""

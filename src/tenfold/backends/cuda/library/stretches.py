@@ -13,7 +13,7 @@ from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.memory import guarded
 from tenfold.backends.cuda.emit.team import wait
 from tenfold.backends.cuda.emit.thread import Position, Text
-from tenfold.backends.cuda.library.function import RoutineFunction
+from tenfold.backends.cuda.library.function import SHARED, RoutineFunction
 from tenfold.backends.cuda.library.lines import BLOCK, STRETCH, THREADS, LineFold
 from tenfold.backends.cuda.library.routine import RoutineLaunch
 from tenfold.backends.cuda.target import CudaTarget
@@ -21,9 +21,9 @@ from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import BITS
 
 _TURNS = STRETCH // THREADS  # elements that a thread brings
-_BLOCKS = 8 * 132  # of threads, that keep a large chip busy
-_SHARING = 8  # blocks of threads that are meant to share a processor, of 64 bits half of them
-_AT_ONCE = 16  # results that are on their way while as many are joined
+_PROCESSORS = 132  # of a large chip
+_FIRST, _SECOND = 8, 6  # blocks of threads that are meant to share one, by 32 bits of a result
+_AT_ONCE = 8  # results that are on their way while as many are joined
 
 
 def stretch_launches(
@@ -31,7 +31,7 @@ def stretch_launches(
 ) -> tuple[list[RoutineLaunch], int]:
     """The launches for lines of `count` lanes, and the bytes that the first leaves the second."""
     stretches = -(-count // STRETCH)
-    each = -(-lines * stretches // _BLOCKS)
+    each = -(-lines * stretches // resident(size * span))
     parts = -(-stretches // each)
     totals = lines * stretches * span
     words = tuple((word, 8) for word in (count, stretches, totals, each, parts))
@@ -41,15 +41,27 @@ def stretch_launches(
     ], totals * (1 + THREADS) * size
 
 
+def resident(size: int) -> int:
+    """How many blocks of the second function a large chip has at a time, for results of so many
+    bytes."""
+    return _PROCESSORS * _shared(_SECOND, size)
+
+
+def _shared(blocks: int, size: int) -> int:
+    return blocks if size <= 4 else blocks // 2
+
+
 class StretchFold(LineFold):
     """What writes the functions."""
 
     def function(self, name: str, target: CudaTarget) -> Fragment:
         return self.first(target) if name == "carries" else self.second(target)
 
-    def _begin(self, name: str, target: CudaTarget, arrays: str, words: tuple[str, ...]) -> None:
+    def _begin(
+        self, name: str, target: CudaTarget, arrays: str, words: tuple[str, ...], blocks: int
+    ) -> None:
         kept = {"x": self.memory, "y": self.memory, "b": self.type}
-        least = _SHARING if BITS[self.type] * self.span <= 32 else _SHARING // 2
+        least = _shared(blocks, BITS[self.type] // 8 * self.span)
         f = self.f = RoutineFunction(
             f"{self.symbol}_{name}", target, THREADS, [(a, kept[a]) for a in arrays], words, least
         )
@@ -58,7 +70,7 @@ class StretchFold(LineFold):
 
     def first(self, target: CudaTarget) -> Fragment:
         """What comes before each block in its stretch, and what each stretch comes to."""
-        self._begin("carries", target, "xb", ("count", "stretches", "totals"))
+        self._begin("carries", target, "xb", ("count", "stretches", "totals"), _FIRST)
         f, w = self.f, self.f.w
         number = f.long(f.sreg("ctaid.x"))
         line = f.num("udiv", "i64", number, "%stretches")
@@ -83,7 +95,7 @@ class StretchFold(LineFold):
     def second(self, target: CudaTarget) -> Fragment:
         """All elements of some stretches, joined with what comes before them."""
         words = ("count", "stretches", "totals", "each", "parts")
-        self._begin("stretches", target, "xyb", words)
+        self._begin("stretches", target, "xyb", words, _SECOND)
         f, w = self.f, self.f.w
         block = f.long(f.sreg("ctaid.x"))
         line = f.num("udiv", "i64", block, "%parts")
@@ -199,30 +211,51 @@ class StretchFold(LineFold):
         """Join so many results in shared memory, one after the other, with what comes before; with
         `keep` each is replaced by that. Some are on their way while those before are joined."""
         f, w = self.f, self.f.w
+        parts = range(self.span)
 
         def brought(at: str) -> list[str]:
-            return [
-                f.get(self.chain, self.type, f.num("add", "i32", at, part * THREADS + n))
-                for part in range(self.span)
-                for n in range(_AT_ONCE)
-            ]
+            return [x for part in parts for x in self._some(at, part)]
 
         def body(at: Position, held: list[str]) -> list[str]:
             carries, now = held[: self.span], held[self.span :]
             following = f.num("add", "i32", str(at), _AT_ONCE)
-            last = str(THREADS - _AT_ONCE)
-            following = brought(w.intrinsic("umin", "i32", following, last))  # type: ignore[assignment]
-            for n in range(_AT_ONCE):
-                for part in range(self.span):
-                    if keep:
-                        place = f.num("add", "i32", str(at), part * THREADS + n)
-                        f.put(self.chain, self.type, place, carries[part])
-                    x = now[part * _AT_ONCE + n]
+            last = w.intrinsic("umin", "i32", following, str(THREADS - _AT_ONCE))
+            onward = brought(last)
+            for part in parts:
+                before = []
+                for x in now[part * _AT_ONCE : (part + 1) * _AT_ONCE]:
+                    before.append(carries[part])
                     carries[part] = self.joined(carries[part], x)
-            return [*carries, *following]
+                if keep:
+                    self._leave(str(at), part, before)
+            return [*carries, *onward]
 
         slots = [(self.type, x) for x in (*carries, *brought("0"))]
         return loop(w, "i32", 0, upto, _AT_ONCE, slots, body)[: self.span]
+
+    def _wide(self, at: str, part: int) -> tuple[str, int, list[str]]:
+        """Where some results lie in shared memory, as vectors: their type, length and places."""
+        size = BITS[self.type] // 8
+        length = min(4, 16 // size)
+        first = self.f.num("add", "i32", at, part * THREADS)
+        places = [self.f.num("add", "i32", first, n) for n in range(0, _AT_ONCE, length)]
+        found = [self.f.place(self.chain, self.type, place) for place in places]
+        return f"<{length} x {self.type}>", length, found
+
+    def _some(self, at: str, part: int) -> list[str]:
+        w, (many, length, places) = self.f.w, self._wide(at, part)
+        align = length * BITS[self.type] // 8
+        found = [w.op(f"load {many}, {SHARED} {place}, align {align}") for place in places]
+        return [w.op(f"extractelement {many} {x}, i64 {n}") for x in found for n in range(length)]
+
+    def _leave(self, at: str, part: int, values: list[str]) -> None:
+        w, (many, length, places) = self.f.w, self._wide(at, part)
+        for k, place in enumerate(places):
+            whole = "poison"
+            for n, x in enumerate(values[k * length : (k + 1) * length]):
+                whole = w.op(f"insertelement {many} {whole}, {self.type} {x}, i64 {n}")
+            align = length * BITS[self.type] // 8
+            w.put(f"store {many} {whole}, {SHARED} {place}, align {align}")
 
     def _base(self, row: str, stretches: str) -> list[str]:
         """What comes before this block's stretches: the first thread joins so many results, which
