@@ -71,7 +71,16 @@ def test_windows(dtype: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "count"), [(1, 300), (3, 5000), (400, 4097), (70_000, 600), (70_000, 4099)]
+    ("places", "count"),
+    [
+        (1, 300),
+        (3, 5000),
+        (400, 4097),
+        (70_000, 600),
+        (70_000, 4099),
+        (70_001, 4200),
+        (200_000, 4200),
+    ],
 )
 def test_sums_of_floats_in_order(places: int, count: int) -> None:
     """One digit and several, one tile and several, long runs and lone updates."""

@@ -41,11 +41,13 @@ class Buckets(Turns):
     """What writes the function that joins updates."""
 
     def __init__(
-        self, form: ScatterForm, keys: Any, numbers: Any, totals: Any, digits: int
+        self, form: ScatterForm, keys: Any, numbers: Any, totals: Any, digits: int, spare: int
     ) -> None:
-        """`totals` says where the sizes of buckets begin; so many `digits` are left to sort by."""
+        """`totals` says where the sizes of buckets begin; so many `digits` are left to sort by, and
+        so many `spare` bits behind them, for which there is no digit more: their places, two of
+        them, are joined side by side."""
         super().__init__(form, keys, numbers)
-        self.digits = digits
+        self.digits, self.spare = digits, spare
         code = self.code = KernelCode(self.f, dict.fromkeys(("x", "p", "totals"), "i32"))
         for name, start in (("x", keys), ("p", numbers), ("totals", totals)):
             place = self.f.word(start)
@@ -104,7 +106,7 @@ class Buckets(Turns):
             if digit:
                 held = [[code.get(m, "i32", number) for number in numbers] for m in memory]
                 wait(self.w)
-            goals, _ = radix.ranked(ranking, held[0], count, str(digit * DIGIT))
+            goals, _ = radix.ranked(ranking, held[0], count, str(self.spare + digit * DIGIT))
             for m, items in zip(memory, held, strict=True):
                 radix.exchange(m, "i32", goals, items)
             wait(self.w)
@@ -130,13 +132,18 @@ class Buckets(Turns):
 
         loop(w, "i32", 0, self.rows, _AT_ONCE, (), some)
 
+    def group(self, at: Text) -> Text:
+        """What a tile was sorted by, at a spot."""
+        key = self.code.get(self.values, "i32", at)
+        return self.code.num("lshr", "i32", key, self.spare) if self.spare else key
+
     def mark(self, count: Text) -> None:
         """Where places begin, as bits."""
         code, w, ranking = self.code, self.w, self.ranking
         for row in range(self.rows):
             at = code.num("add", "i32", ranking.thread, row * THREADS)
             before = code.num("sub", "i32", w.intrinsic("umax", "i32", at, "1"), 1)
-            keys = (code.get(self.values, "i32", n) for n in (at, before))
+            keys = (self.group(n) for n in (at, before))
             begins = w.op(f"icmp ne i32 {', '.join(keys)}")
             begins = w.op(f"or i1 {begins}, {w.op(f'icmp eq i32 {at}, 0')}")
             begins = w.op(f"and i1 {begins}, {w.op(f'icmp ult i32 {at}, {count}')}")
@@ -165,47 +172,73 @@ class Buckets(Turns):
         loop(w, "i32", 0, turns, 1, [("i32", bits)], one)
 
     def join_place(self, first: Text, count: Text) -> None:
-        """All updates of a place in this tile, from its first on, to what is there."""
+        """All updates in this tile of a place, or of two, from the first on, to what is there."""
         code, w = self.code, self.w
-        key = code.get(self.values, "i32", first)
-        memory = element(self.dtype)
-        align = size_in_memory(memory)
-        at = code.num("mul", "i64", code.long(key), self.parts)
-        places = [
-            w.op(
-                f"getelementptr {memory}, {GLOBAL} %b{self.store.buffer}, "
-                f"i64 {code.num('add', 'i64', at, part)}"
-            )
-            for part in range(self.parts)
-        ]
-        there = [
-            widen(w, self.dtype, w.op(f"load {memory}, {GLOBAL} {place}, align {align}"), False)
-            for place in places
-        ]
+        group = self.group(first)
+        keys = [code.num("add", "i32", code.num("shl", "i32", group, self.spare), n)
+                for n in range(1 << self.spare)]  # fmt: skip
+        there = [x for key in keys for x in self.held(key)]
         before, head, end = w.block, w.fresh("loop"), w.fresh("end")
         w.put(f"br label %{head}")
         w.label(head)
         spot, names = f"%{w.fresh('i')}", [f"%{w.fresh('c')}" for _ in there]
+        touched = [f"%{w.fresh('t')}" for _ in keys]
         slot = len(w.lines)
         w.lines.append("")
-        now, same = list(names), ""
         last = code.num("sub", "i32", count, 1)
-        found = []
+        found, goes = [], ""
         for n in range(_AT_ONCE):
             here = code.num("add", "i32", spot, n)
             near = w.intrinsic("umin", "i32", here, last)
-            same = w.op(f"icmp eq i32 {code.get(self.values, 'i32', near)}, {key}")
-            same = w.op(f"and i1 {same}, {w.op(f'icmp ult i32 {here}, {count}')}")
+            inside = w.op(f"icmp ult i32 {here}, {count}")
+            goes = w.op(f"icmp eq i32 {self.group(near)}, {group}")
+            goes = w.op(f"and i1 {goes}, {inside}")
             given = [short(w, ty, code.get(m, kept(ty), near))
                      for m, ty in zip(self.brought, self.types, strict=True)]  # fmt: skip
-            found.append((same, given))
-        for test, given in found:  # those of a place follow each other
-            now = self.joined(test, now, given)
+            found.append((inside, code.get(self.values, "i32", near), given))
+        now, some = list(names), list(touched)
+        for inside, own, given in found:  # those of a place keep their order
+            for side, key in enumerate(keys):
+                test = w.op(f"and i1 {inside}, {w.op(f'icmp eq i32 {own}, {key}')}")
+                part = slice(side * self.parts, (side + 1) * self.parts)
+                now[part] = self.joined(test, now[part], given)
+                some[side] = w.op(f"or i1 {some[side]}, {test}")
         following = code.num("add", "i32", spot, _AT_ONCE)
-        pairs = [(spot, "i32", first, following), *zip(names, self.types, there, now, strict=True)]
+        pairs = [(spot, "i32", first, following)]
+        pairs += zip(names, self.types * len(keys), there, now, strict=True)
+        pairs += [(name, "i1", "false", x) for name, x in zip(touched, some, strict=True)]
         w.lines[slot] = self._phis(pairs, before)
-        w.put(f"br i1 {same}, label %{head}, label %{end}")
+        w.put(f"br i1 {goes}, label %{head}, label %{end}")
         w.label(end)
-        for place, x in zip(places, now, strict=True):
+        for side, (key, test) in enumerate(zip(keys, some, strict=True)):
+            values = now[side * self.parts : (side + 1) * self.parts]
+            code.when(test, lambda key=key, values=values: self.leave(key, values))  # type: ignore[misc]
+
+    def held(self, key: Text) -> list[Text]:
+        """What is there at a place; at one behind all of them what is at the last."""
+        w, memory = self.w, element(self.dtype)
+        near = key
+        if self.spare:
+            end = w.const("i32", self.form.places, False)
+            near = w.intrinsic("umin", "i32", key, self.code.num("sub", "i32", end, 1))
+        align = size_in_memory(memory)
+        return [
+            widen(w, self.dtype, w.op(f"load {memory}, {GLOBAL} {at}, align {align}"), False)
+            for at in self.beside(near)
+        ]
+
+    def leave(self, key: Text, values: list[Text]) -> None:
+        w, memory = self.w, element(self.dtype)
+        for at, x in zip(self.beside(key), values, strict=True):
             raw = narrow(w, self.dtype, x, False)
-            w.put(f"store {memory} {raw}, {GLOBAL} {place}, align {align}")
+            w.put(f"store {memory} {raw}, {GLOBAL} {at}, align {size_in_memory(memory)}")
+
+    def beside(self, key: Text) -> list[Text]:
+        """Where what is updated lies, part by part."""
+        code = self.code
+        at = code.num("mul", "i64", code.long(key), self.parts)
+        begin = f"getelementptr {element(self.dtype)}, {GLOBAL} %b{self.store.buffer}"
+        return [
+            self.w.op(f"{begin}, i64 {code.num('add', 'i64', at, part)}")
+            for part in range(self.parts)
+        ]

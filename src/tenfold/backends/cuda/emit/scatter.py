@@ -314,7 +314,9 @@ class ScatterForm:
             radix.move(self.helper(words, given | count_arrays, tiles), way)
         last = len(shifts) % 2
         if bucketed:
-            made = Buckets(self, keys[last], numbers[last], counts[1], passes - 1).write()
+            spare = int(passes == 3 and bool(self.places <= 2 * DIGITS**2))
+            left = passes - 1 - spare
+            made = Buckets(self, keys[last], numbers[last], counts[1], left, spare).write()
             self.functions.append((made, THREADS, DIGITS, _BUCKETS))
             return finish(self.functions, self.facts, room)
         turns = Turns(self, keys[last], numbers[last])
