@@ -77,20 +77,22 @@ class LongRowsWriter(PhaseWriter):
     def each_chunk(
         self,
         carried: Sequence[tuple[str, Text]],
-        body: Callable[[Position, list[Text], bool], list[Text]],
+        body: Callable[[bool, Position, list[Text]], list[Text]],
     ) -> list[Text]:
         """Go through the chunks of this block's part: whole ones, of whose elements nothing is
         asked, and then what is left of the row."""
         w, extent = self.w, self.phases.extent
         low, high = self.chunks()
         if extent % _CHUNK == 0:
-            return loop(w, "i32", low, high, 1, carried, partial(body, whole=True))
+            return loop(w, "i32", low, high, 1, carried, partial(body, True))
         whole = extent // _CHUNK
         stop = least(w, "i32", high, whole)
-        held = loop(w, "i32", low, stop, 1, carried, partial(body, whole=True))
+        held = loop(w, "i32", low, stop, 1, carried, partial(body, True))
         rest = [(ty, x) for (ty, _), x in zip(carried, held, strict=True)]
-        begin = whole if low == 0 else w.intrinsic("smax", "i32", low, w.const("i32", whole, False))
-        return loop(w, "i32", begin, high, 1, rest, partial(body, whole=False))
+        begin = whole
+        if isinstance(low, str):
+            begin = w.intrinsic("smax", "i32", low, w.const("i32", whole, False))
+        return loop(w, "i32", begin, high, 1, rest, partial(body, False))
 
     def slots(self, chunk: Position, whole: bool) -> tuple[Text, list[Slot]]:
         """The slots of this thread in a chunk."""
@@ -121,7 +123,7 @@ class LongRowsWriter(PhaseWriter):
         counters = [self.counter(j, most) if j.shaped else None for j in joinings]
         begin = state_of(joinings, counters)
 
-        def one(chunk: Position, held: list[Text], whole: bool) -> list[Text]:
+        def one(whole: bool, chunk: Position, held: list[Text]) -> list[Text]:
             number, states, out = held[0], apart_of(joinings, counters, held[1:]), list[Text]()
             anchor, slots = self.slots(chunk, whole)
             with t.across(self.form.row, anchor, slots):
@@ -151,7 +153,7 @@ class LongRowsWriter(PhaseWriter):
         return found
 
     def sweep(self) -> None:
-        def one(chunk: Position, _: list[Text], whole: bool) -> list[Text]:
+        def one(whole: bool, chunk: Position, _: list[Text]) -> list[Text]:
             anchor, slots = self.slots(chunk, whole)
             with self.t.across(self.form.row, anchor, slots):
                 self.along(self.count)
