@@ -89,7 +89,7 @@ class LongRowsWriter(PhaseWriter):
         stop = least(w, "i32", high, whole)
         held = loop(w, "i32", low, stop, 1, carried, partial(body, True))
         rest = [(ty, x) for (ty, _), x in zip(carried, held, strict=True)]
-        begin = whole
+        begin: Position = whole
         if isinstance(low, str):
             begin = w.intrinsic("smax", "i32", low, w.const("i32", whole, False))
         return loop(w, "i32", begin, high, 1, rest, partial(body, False))
