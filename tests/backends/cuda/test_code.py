@@ -14,7 +14,7 @@ import pytest
 import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.cuda.array import DeviceArray
-from tenfold.backends.cuda.code import CudaCode, facts_data, read_code, read_facts
+from tenfold.backends.cuda.code import INTERFACE, CudaCode, facts_data, read_code, read_facts
 from tenfold.backends.cuda.run import kernels
 from tenfold.backends.file import PlanFile
 from tenfold.cache import plans
@@ -243,7 +243,9 @@ def test_code_of_another_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         code.restore(lambda: other)
     assert isinstance(code, CudaCode)
     assert code.place is not None
-    newer = read_code(malformed(code, lambda d: d.__setitem__("interface", 2)), code.place)
+    newer = read_code(
+        malformed(code, lambda d: d.__setitem__("interface", INTERFACE + 1)), code.place
+    )
     assert "launched in another way" in str(newer.unusable())
 
 

@@ -71,7 +71,7 @@ def test_parts_of_several_units(
     many: int, shape: tuple[int, int], axis: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a part comes to is a balanced tree over its units, which wait in registers."""
-    monkeypatch.setattr(phases, "_MANY", many)
+    monkeypatch.setattr(phases, "most", lambda threads: many)
     x = np.random.default_rng(many).standard_normal(shape).astype(np.float32)
     done = reduced("sum", "f32", shape, (axis,), x)
     assert done.launches[0][0] < 2 * many

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tenfold.plan import Plan
     from tenfold.reference import Callbacks
 
-INTERFACE = 1  # how kernels are given their parameters; code of another number is not used
+INTERFACE = 2  # how kernels are given their parameters; code of another number is not used
 
 
 @frozen(eq=False)

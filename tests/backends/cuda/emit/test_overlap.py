@@ -53,7 +53,7 @@ def test_every_function_waits_first(name: str) -> None:
     arrays = [values(n, dtype) for n, dtype in zip(sizes, dtypes, strict=True)]
     done = beside(kernel, *arrays)
     ptx = to_ptx(done.text, GPU)
-    assert waits_first(ptx) == {"long rows": 3, "columns": 2}.get(name, 1)
+    assert waits_first(ptx) == {"long rows": 3}.get(name, 1)
     assembled(ptx, GPU)
 
 

@@ -71,7 +71,16 @@ def test_windows(dtype: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "count"), [(1, 300), (3, 5000), (400, 4097), (70_000, 600), (70_000, 4099)]
+    ("places", "count"),
+    [
+        (1, 300),
+        (3, 5000),
+        (400, 4097),
+        (70_000, 600),
+        (70_000, 4099),
+        (70_001, 4200),
+        (200_000, 4200),
+    ],
 )
 def test_sums_of_floats_in_order(places: int, count: int) -> None:
     """One digit and several, one tile and several, long runs and lone updates."""
@@ -79,8 +88,40 @@ def test_sums_of_floats_in_order(places: int, count: int) -> None:
     at = random.integers(0, places, count)
     made, functions = scattered("add", x, updates, at, races=count < 1000)
     same(made, wanted("add", x, updates, at))
-    digits = (places - 1).bit_length() + 7 >> 3
-    assert functions == (3 if count <= 4096 else 2 + 3 * max(1, digits))
+    assert functions == (3 if count <= 4096 else 5)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64", "c64"])
+def test_buckets_of_every_float(dtype: str) -> None:
+    """Sorted by one digit, then joined bucket by bucket, tile by tile."""
+    count = 9000 if dtype == "f32" else 4500
+    x, updates = ordinary(dtype, (700,), 1), ordinary(dtype, (count,), 2)
+    at = random.integers(0, 700, count)
+    at[: count // 2] = at[0]  # one bucket has several tiles
+    made, functions = scattered("add", x, updates, at, races=dtype == "f32")
+    if dtype in ("f32", "f64"):
+        same(made, wanted("add", x, updates, at))
+    assert functions == 5
+
+
+@pytest.mark.parametrize("kind", ["mul", "max"])
+def test_buckets_of_other_kinds(kind: str) -> None:
+    x, updates = draw("f32", (70_000,), 1), draw("f32", (5000,), 2)
+    at = random.integers(0, 70_000, 5000)
+    at[:4500] = at[0]  # all tiles but for one are one place's
+    made, functions = scattered(kind, x, updates, at, races=False)
+    same(made, wanted(kind, x, updates, at))
+    assert functions == 5
+
+
+def test_updates_with_windows_or_many_parts_are_sorted_wholly() -> None:
+    for dtype, width in (("f32", 2), ("c128", 1)):
+        x, updates = ordinary(dtype, (700, width), 1), ordinary(dtype, (4500, width), 2)
+        at = random.integers(0, 700, 4500)
+        made, functions = scattered("add", x, updates, at, races=False)
+        if dtype == "f32":
+            same(made, wanted("add", x, updates, at))
+        assert functions == 8
 
 
 @pytest.mark.parametrize("kind", ["add", "set"])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tenfold.backends.cuda.library import stretches
 from tenfold.types import DTYPES, KIND
 from tests.backends.cuda.against import alike, draw, graph_of, ordinary, same, steps
 
@@ -60,9 +61,27 @@ def test_lines_of_several_stretches(dtype: str) -> None:
             np.testing.assert_allclose(made, wanted, rtol=1e-12, atol=1e-10)
 
 
-def test_more_stretches_than_a_warp_looks_at_at_a_time() -> None:
-    x = ordinary("f32", (1, 129 * 4096 + 21))
-    folded("cumsum", x, 1, False, races=False)
+@pytest.mark.parametrize("dtype", ["f32", "c64"])
+def test_more_stretches_than_are_brought_at_a_time(dtype: str) -> None:
+    lanes = 261 * 4096 + 21
+    folded(
+        "cumsum", ordinary(dtype, (lanes // (2 if dtype == "c64" else 1),)), 0, False, races=False
+    )
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_blocks_of_several_stretches(
+    blocks: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each goes on from where its last stretch ended."""
+    monkeypatch.setattr(stretches, "resident", lambda size: blocks)
+    for lines, length, count in ((1, 5 * 4096 - 30, 5), (2, 3 * 4096 + 5, 4)):
+        x = ordinary("f32", (lines, length), length)
+        _, program = alike(graph_of("cumsum", [x], axis=1, reverse=reverse), [x])
+        parts = [n for name, n, _ in program.device.launches if name.endswith("_stretches")]
+        each = -(-lines * count // blocks)
+        assert parts[0] == lines * -(-count // each)
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cummax"])

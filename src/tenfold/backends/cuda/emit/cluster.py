@@ -8,8 +8,9 @@ from typing import Any
 
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
+from tenfold.backends.cuda.emit.layout import Layout
 from tenfold.backends.cuda.emit.memory import guarded
-from tenfold.backends.cuda.emit.team import Layout, Team, kept, short, wide
+from tenfold.backends.cuda.emit.team import Team, kept, short, wide
 from tenfold.backends.cuda.emit.thread import Text
 from tenfold.backends.llvm.writer import Writer
 from tenfold.kernel.ir.kernel import Fold
@@ -65,7 +66,7 @@ def exchanged(
     f: FunctionWriter, joining: Joining, parts: Sequence[Held], places: Sequence[Text],
     count: int, writes: Text, blocks: int,
 ) -> list[list[Held]]:  # fmt: skip
-    """What each block of a cluster has: some of its threads leave parts in these places of a block's
+    """What each block of a cluster has: some of its threads leave parts in these places of shared
     memory, which has so many, and all read there."""
     w, memory = f.w, [f.reserve(kept(ty), count) for ty in joining.types]
 

@@ -1,5 +1,5 @@
-"""Columns that the blocks of a cluster keep, each a part of their rows: what a block comes to of its
-columns it tells the others through shared memory."""
+"""Columns that the blocks of a cluster keep, each a part of their rows: what it comes to of each
+column a block tells the others through shared memory."""
 
 from __future__ import annotations
 
@@ -53,8 +53,11 @@ def cluster_columns(form: RowForm) -> tuple[ColumnLayout, int] | None:
     """The layout of columns that clusters can keep, and of how many blocks these are; None where
     columns are longer, or there are too few to keep a chip busy."""
     kernel = form.kernel
-    loads = [i for i in kernel.instructions if i.op == "load" and i.index is not None]
-    sizes = [SIZES[kernel.buffers[i.attr[0]].dtype] for i in loads if form.row in i.index.axes()]
+    sizes = [
+        SIZES[kernel.buffers[i.attr[0]].dtype]
+        for i in kernel.instructions
+        if i.op == "load" and i.index is not None and form.row in i.index.axes()
+    ]
     rows = max(4, 1 << (_KEPT // max(4, sum(sizes))).bit_length() - 1)
     extent = kernel.axes[form.row].extent
     columns: Any = prod(kernel.axes[a].extent for a in form.outer)

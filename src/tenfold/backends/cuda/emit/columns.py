@@ -12,15 +12,8 @@ from tenfold.backends.cuda.emit.control import balanced, least, loop, total
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import guarded
-from tenfold.backends.cuda.emit.phases import (
-    BUSY,
-    Phases,
-    PhaseWriter,
-    apart_of,
-    counted,
-    or_nothing,
-    state_of,
-)
+from tenfold.backends.cuda.emit.parts import apart_of, counted, or_nothing, state_of
+from tenfold.backends.cuda.emit.phases import BUSY, Phases, PhaseWriter
 from tenfold.backends.cuda.emit.rowform import RowForm
 from tenfold.backends.cuda.emit.team import chosen, wait
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread

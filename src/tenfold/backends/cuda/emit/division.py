@@ -3,9 +3,9 @@
 The chip has no instruction for it: a division that is rounded to nearest takes some ten, with a
 branch. By Markstein's theorem q = a·r, where r is the rounded reciprocal of s, and q less its
 remainder's share is a / s rounded to nearest, while nothing leaves the normal numbers. So s has to
-lie between bounds, or r is a NaN; and where any dividend is so small beside s that a remainder might
-not be exact, or so large that a quotient might be none, all are divided after all. Zeros are right
-as they are.
+lie between bounds, or r is a NaN; and where any dividend is so small beside s that a remainder
+might not be exact, or so large that a quotient might overflow, all are divided after all. Zeros are
+right as they are, and what is no number stays none.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _doubtful(w: Writer, ty: str, given: Sequence[str], s: str, r: str) -> str:
     most = least = ""
     for a in given:
         size = w.intrinsic("fabs", ty, a)
-        most = w.intrinsic("maxnum", ty, most, size) if most else size  # a NaN stays one
+        most = w.intrinsic("maxnum", ty, most, size) if most else size
         place = _place(w, ty, bits, a)
         least = w.intrinsic("umin", bits, least, place) if least else place
     low = w.op(f"fmul {ty} {s}, {w.const(ty, _LEAST[ty], False)}")

@@ -13,25 +13,27 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from tenfold.backends.cuda.emit.control import balanced, loop
+from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.counter import Counter, counter_for
-from tenfold.backends.cuda.emit.function import ARRIVED, FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
+from tenfold.backends.cuda.emit.parts import ARRIVALS, comes_last
 from tenfold.backends.cuda.emit.point import apart
 from tenfold.backends.cuda.emit.rowform import RowForm, swept
-from tenfold.backends.cuda.emit.team import exchange, wait
+from tenfold.backends.cuda.emit.team import wait
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
-from tenfold.backends.cuda.target import WARP
-from tenfold.backends.llvm.writer import BITS, Writer
+from tenfold.backends.llvm.writer import BITS
 from tenfold.kernel.analyse.access import in_place
 from tenfold.kernel.ir.kernel import Kernel, stages
 from tenfold.kernel.ir.number import Facts, prefers_less
 
 BUSY = 264  # blocks that keep a large chip busy
-_ARRIVALS = ARRIVED // 4
-_AT_ONCE = (1, 2, 4)  # partial results that a thread has in registers
-_MANY = 4 * BUSY  # blocks, above which parts grow: some rounds of a chip, not dozens
+
+
+def most(threads: int) -> int:
+    """Blocks of so many threads, above which parts grow: some rounds of a chip, not dozens."""
+    return max(2, 1024 // threads) * BUSY
 
 
 class Phases(ABC):
@@ -79,7 +81,7 @@ class Phases(ABC):
             return 0
         size = 1
         while size < 1 << 20 and not prefers_less(
-            self.groups * ((self.units + size - 1) // size), _MANY
+            self.groups * ((self.units + size - 1) // size), most(self.threads)
         ):
             size *= 2
         return size
@@ -103,7 +105,7 @@ class Phases(ABC):
             last = self._function(known)
             last.end()
             functions.append((last.f, self.threads, self.groups * self.parts, 1))
-        elif self.groups <= _ARRIVALS:
+        elif self.groups <= ARRIVALS:
             part.conclude(members)
         else:
             last = self._function(known, parted=False)
@@ -186,7 +188,6 @@ class PhaseWriter(ABC):
 
     def recalled(self, known: Sequence[int]) -> None:
         """What all parts left of some reductions, joined."""
-        ty = self.t.position
         for member in known:
             joining = Joining.of(self.kernel, member)
 
@@ -254,7 +255,7 @@ class PhaseWriter(ABC):
         """Have the block that comes last of its group do what is left: it joins the parts by
         position, so it does not matter which one that is."""
         w, end = self.w, self.w.fresh("end")
-        comes = self._comes_last()
+        comes = comes_last(self.f, self.group, self.phases.parts)
         last = w.fresh("last")
         w.put(f"br i1 {comes}, label %{last}, label %{end}")
         w.label(last)
@@ -263,33 +264,6 @@ class PhaseWriter(ABC):
         self.end()
         w.put(f"br label %{end}")
         w.label(end)
-
-    def _comes_last(self) -> Text:
-        """Whether all other blocks of the group have left what they have. They are counted, and the
-        count begins anew by itself."""
-        w, told = self.w, self.f.reserve("i32", 1)
-        shared = "ptr addrspace(3)"
-        fence = 'fence syncscope("device") acq_rel'
-        wait(w)
-
-        def count() -> list[Text]:
-            group = w.op(f"sub i32 {self.group}, {_ARRIVALS}")
-            group = w.op(f"sext i32 {group} to i64")
-            at = w.op(f"getelementptr i32, ptr addrspace(1) %partial, i64 {group}")
-            most = w.op(f"sub i32 {w.const('i32', self.phases.parts, False)}, 1")
-            w.put(fence)
-            before = w.op(
-                f'atomicrmw uinc_wrap ptr addrspace(1) {at}, i32 {most} syncscope("device") '
-                "monotonic, align 4"
-            )
-            w.put(fence)
-            w.put(f"store i32 {w.op(f'sub i32 {most}, {before}')}, {shared} {told}")
-            return []
-
-        guarded(w, w.op(f"icmp eq i32 {self.f.sreg('tid.x')}, 0"), count, [])
-        wait(w)
-        left = w.op(f"load i32, {shared} {told}")
-        return w.op(f"icmp eq i32 {left}, 0")
 
     def through(self, members: Sequence[int]) -> None:
         """Go through whole rows, and have what they come to."""
@@ -434,88 +408,6 @@ class PhaseWriter(ABC):
         made = counter_for(self.w, joining, "i32", most)
         self.f.memory += made.declared
         return made
-
-
-def recalled_by_block(
-    f: FunctionWriter, joining: Joining, read: Any, count: Any, threads: int, wait: Any
-) -> Held:
-    """Partial results of a row, as many as there are, joined as a balanced tree by position by all
-    threads of a block: each has neighbours, a power of two of them."""
-    w = f.w
-    me = f.sreg("tid.x")
-    total = w.const("i32", count, False)
-    each = next((n for n in _AT_ONCE if count <= n * threads), 0)
-    if each:
-        last = w.op(f"sub i32 {total}, 1")
-        first = w.op(f"mul i32 {me}, {each}")
-        parts = []
-        for n in range(each):  # all are on their way at once
-            at = w.op(f"add i32 {first}, {n}") if n else first
-            there = w.op(f"icmp ult i32 {at}, {total}")
-            found = read(w.intrinsic("umin", "i32", at, last))
-            parts.append(or_nothing(w, joining, there, found))
-        held = balanced(w, joining, parts)
-    else:
-        size = 1 << ((count + threads - 1) // threads - 1).bit_length()
-        first = w.op(f"mul i32 {me}, {w.const('i32', size, False)}")
-        stop = w.op(f"add i32 {first}, {w.const('i32', size, False)}")
-        stop = w.intrinsic("umin", "i32", stop, total)
-        counter = counter_for(w, joining, "i32", size)
-        f.memory += counter.declared
-        held = counted(w, counter, first, stop, read)
-        held = or_nothing(w, joining, w.op(f"icmp ult i32 {first}, {total}"), held)
-    for step in (1, 2, 4, 8, 16):
-        other = [exchange(w, ty, x, step) for ty, x in zip(joining.types, held, strict=True)]
-        held = joining.merge(w, held, other)
-    return balanced(w, joining, wait(joining, held, threads // WARP))
-
-
-def or_nothing(w: Writer, joining: Joining, some: Text, made: Held) -> Held:
-    """What is made, where there is something, else what changes no other."""
-    return [
-        w.op(f"select i1 {some}, {ty} {x}, {ty} {none}")
-        for ty, x, none in zip(joining.types, made, joining.identity, strict=True)
-    ]
-
-
-def state_of(
-    joinings: Sequence[Joining], counters: Sequence[Counter | None]
-) -> list[tuple[str, Text]]:
-    """What a loop over rows carries for some reductions at first: a counter's state, or what is
-    held."""
-    return [
-        pair
-        for joining, counter in zip(joinings, counters, strict=True)
-        for pair in (
-            zip(joining.types, joining.identity, strict=True) if counter is None else counter.first
-        )
-    ]
-
-
-def apart_of(
-    joinings: Sequence[Joining], counters: Sequence[Counter | None], carried: Sequence[Text]
-) -> list[list[Text]]:
-    """What is carried, for each of the reductions."""
-    found, at = list[list[Text]](), 0
-    for joining, counter in zip(joinings, counters, strict=True):
-        width = len(joining.types) if counter is None else len(counter.first)
-        found.append(list(carried[at : at + width]))
-        at += width
-    return found
-
-
-def counted(
-    w: Writer, counter: Counter, first: Position, stop: Position, read: Callable[[Text], Held]
-) -> Held:
-    """Partial results from one number to another as a balanced tree; zeros if there is none."""
-
-    def one(at: Position, held: list[Text]) -> list[Text]:
-        state = counter.join(held[0], read(str(at)), held[1:])
-        return [w.op(f"add i32 {held[0]}, 1"), *state]
-
-    number, *state = loop(w, "i32", first, stop, 1, [("i32", "0"), *counter.first], one)
-    some = w.op(f"icmp ne i32 {number}, 0")
-    return guarded(w, some, lambda: counter.total(number, state), counter.joining.types)
 
 
 def is_shaped(kernel: Kernel) -> bool:

@@ -11,10 +11,11 @@ from tenfold.backends.cuda.emit.cluster import BLOCKS, ClusterTeam, cluster_layo
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.joining import Held, Joining
+from tenfold.backends.cuda.emit.layout import Layout, layout_of
 from tenfold.backends.cuda.emit.memory import both, guard, load, packed, store
 from tenfold.backends.cuda.emit.point import apart
 from tenfold.backends.cuda.emit.rowform import RowForm, passes
-from tenfold.backends.cuda.emit.team import Layout, Team, layout_of
+from tenfold.backends.cuda.emit.team import Team
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
 from tenfold.backends.llvm.writer import SIZES
 from tenfold.kernel.analyse.access import in_place
@@ -195,6 +196,7 @@ class RowsEmitter:
         assert index is not None
         least = Joining("min", "i32")
         step, found = index.stride(self.form.row), "-1"
+        assert step is not None
         for n in reversed(range(len(t.slots))):
             here = both(w, joining.is_extreme(w, t.get(value, n), top), t.slots[n].active)
             found = w.op(f"select i1 {here}, i32 {step * t.slots[n].offset}, i32 {found}")

@@ -6,7 +6,8 @@
 - Where the last update wins, each leaves its number by an atomic maximum, then the winners store:
   in memory for every place, so not for few updates of many places.
 - Elsewhere, as with sums of floats, updates are sorted by the places they go to (`library/radix`,
-  which keeps their order), and a thread for each place takes its own one after the other.
+  which keeps their order), and a thread for each place takes its own one after the other. Where
+  there are many, blocks of threads do that for buckets of places (`emit/buckets`).
 
 Updates are numbered along the axes that places hang on: parallel ones, then those in order. What
 lies along other axes, the windows, never meets what lies elsewhere there: it shares a number.
@@ -20,6 +21,7 @@ from math import prod
 from typing import Any
 
 from tenfold.backends.cuda.emit.atomics import atomic
+from tenfold.backends.cuda.emit.buckets import Buckets, fits
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
 from tenfold.backends.cuda.emit.memory import (
@@ -45,6 +47,7 @@ from tenfold.kernel.ir.number import Facts, prefers_less
 _FEW = 33  # updates in order below which each thread takes all of its window's
 _LARGEST = 1 << 31  # places and updates: both are numbered by 32 bits
 _BLOCK = 256  # threads
+_BUCKETS = 2  # blocks that have a bucket and are meant to share a processor
 _ONE_BLOCK = 1 << 14  # elements for which one function by one block is less than three by many
 _MARKED = 1 << 24  # places from which marks would take more memory than they are worth
 _MARKS = 1 << 12  # places whose marks are in shared memory
@@ -267,7 +270,7 @@ class ScatterForm:
 
     def sorted(self) -> KernelText:
         """Places, sorted with the numbers of updates; then a thread for each place and position in
-        a window."""
+        a window. Or a block for each bucket of places, which sorts the rest of them itself."""
         n, radix = self.count, Radix(32)
         small = bool(n <= radix.tile)  # a block sorts them
         tiles = 1 if small else (n + radix.tile - 1) // radix.tile
@@ -279,7 +282,7 @@ class ScatterForm:
         apart_ = len(self.kernel.stores) > 1 or any(
             not self.kernel.free[c.condition].isdisjoint(self.windows) for c in self.kernel.checks
         )
-        self.leave_places(numbers[0], guarded=not apart_)
+        self.leave_places(guarded=not apart_)
         if apart_:
             f, t, _, end = self.grid([*self.numbered, *self.windows])
             self.others(t)
@@ -287,9 +290,13 @@ class ScatterForm:
         passes = 1
         while not self.places <= DIGITS**passes:
             passes += 1
-        way = Way(True, True, True, final=False)
+        bucketed = not small and 1 < passes <= 3 and fits(self)
+        shifts = [turn * DIGIT for turn in range(1 if small else passes)]
+        if bucketed:  # the first digit alone; the others are left to each bucket
+            shifts = [(self.places - 1).bit_length() - DIGIT]
         count_arrays = dict(zip(("counts", "totals"), counts, strict=True))
-        for turn in range(1 if small else passes):
+        for turn, shift in enumerate(shifts):
+            way = Way(turn > 0, True, True, final=False)  # at first an update lies at its number
             source, target = turn % 2, 1 - turn % 2
             given = {"x": keys[source], "p": numbers[source], "y": keys[target],
                      "z": numbers[target]}  # fmt: skip
@@ -298,14 +305,20 @@ class ScatterForm:
                 words = dict(zip(BLOCKED, (n, 1, n, n, n, passes * DIGIT), strict=True))
                 radix.block(self.helper(words, given, 1), rows, way)
                 continue
-            words = dict(zip(TILED, (n, tiles, turn * DIGIT), strict=True))
+            words = dict(zip(TILED, (n, tiles, shift), strict=True))
             one = {"x": keys[source], "counts": counts[0]}
             radix.digits(self.helper(words, one, tiles, least=1))
             scanned = dict(zip(SCANNED, (DIGITS, tiles), strict=True))
             blocks = DIGITS * WARP // THREADS
             radix.offsets(self.helper(scanned, count_arrays, blocks, least=1))
             radix.move(self.helper(words, given | count_arrays, tiles), way)
-        last = 1 if small else passes % 2
+        last = len(shifts) % 2
+        if bucketed:
+            spare = int(passes == 3 and bool(self.places <= 2 * DIGITS**2))
+            left = passes - 1 - spare
+            made = Buckets(self, keys[last], numbers[last], counts[1], left, spare).write()
+            self.functions.append((made, THREADS, DIGITS, _BUCKETS))
+            return finish(self.functions, self.facts, room)
         turns = Turns(self, keys[last], numbers[last])
         made = turns.write() if self.store.update else turns.write_last()
         self.functions.append((made, _BLOCK, (self.all + _BLOCK - 1) // _BLOCK, 1))
@@ -324,14 +337,12 @@ class ScatterForm:
         self.functions.append((f, THREADS, blocks, least))
         return KernelCode(f, dict.fromkeys(arrays, "i32"))
 
-    def leave_places(self, numbers: Any, guarded: bool) -> None:
-        """The place of each update and its number, and checks."""
+    def leave_places(self, guarded: bool) -> None:
+        """The place of each update, and checks."""
         f, t, me, end = self.grid(self.numbered)
         f.partial = True
         if guarded:
             self.guard(t)
         at = t.w.op(f"getelementptr i32, {GLOBAL} %partial, {t.position} {me}")
         t.w.put(f"store i32 {self.place(t)}, {GLOBAL} {at}, align 4")
-        at = t.w.op(f"getelementptr i8, {GLOBAL} {at}, i64 {t.w.const('i64', numbers, False)}")
-        t.w.put(f"store i32 {self.short(t, me)}, {GLOBAL} {at}, align 4")
         self.close(f, end)

@@ -3,28 +3,24 @@
 The shape of a sum is the kernel's (`kernel/analyse/reduction`): rounds of 64 neighbours, runs of
 four rounds, a balanced tree over the runs of a chunk for each of 16 lanes, lanes folded by halves,
 a balanced tree over chunks. Sixteen threads have a run: where rows lie packed each of them has four
-neighbours of every round, elsewhere one lane, with its copies. So every addition of the tree is
-made by somebody, by a shuffle or through shared memory, and in the end all threads of a team have
-the result.
+neighbours of every round, elsewhere one lane, with its copies. A short row that lies packed is four
+threads', with four lanes each. So every addition of the tree is made by somebody, by a shuffle or
+through shared memory, and in the end all threads of a team have the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tenfold.backends.cuda.emit.control import balanced
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
+from tenfold.backends.cuda.emit.layout import LANES, QUADS, Layout
 from tenfold.backends.cuda.emit.thread import Slot, Text
 from tenfold.backends.cuda.target import WARP
 from tenfold.backends.llvm.writer import Writer
-from tenfold.frozen import frozen
 from tenfold.kernel.ir.kernel import Fold
 
-FLOATS = True
-_LANES = 16
-_QUADS = 4  # threads that have a short row, four lanes each
 _REDUCED = {  # what a warp joins by one instruction
     ("min", "i32"): "min",
     ("max", "i32"): "max",
@@ -33,60 +29,6 @@ _REDUCED = {  # what a warp joins by one instruction
     ("max", "u32"): "umax",
     ("sum", "u32"): "add",
 }
-
-
-@frozen
-class Layout:
-    """How a team of so many `threads` has a row, or a part of it: `turns` times a run for each
-    sixteen threads, of which `rounds` and `copies` are there at all; four elements packed, or
-    one."""
-
-    threads: int
-    turns: int
-    rounds: int
-    copies: int
-    packed: int  # 4 or 1
-
-    @property
-    def groups(self) -> int:
-        return max(1, self.threads // _LANES)
-
-    @property
-    def reach(self) -> int:
-        """The elements that the team has room for."""
-        fold = Fold()
-        if self.turns * self.groups == 1:
-            return (self.rounds - 1) * fold.round + self.copies * _LANES
-        return self.turns * self.groups * fold.round * fold.run
-
-    def offsets(self) -> list[int]:
-        """Where a thread's slots lie, turn by turn, round by round, from its first."""
-        fold = Fold()
-        run = fold.round * fold.run
-        if self.threads == _QUADS:
-            return [
-                r * fold.round + c * _LANES + n
-                for r in range(self.rounds)
-                for c in range(self.copies)
-                for n in range(self.packed)
-            ]
-        step = 1 if self.packed > 1 else _LANES
-        return [
-            turn * self.groups * run + r * fold.round + c * step
-            for turn in range(self.turns)
-            for r in range(self.rounds)
-            for c in range(self.copies)
-        ]
-
-    def anchor(self, w: Writer, ty: str, me: Text) -> Text:
-        """Where the first slot of a thread lies, by its number in the team."""
-        fold = Fold()
-        group = w.op(f"lshr i32 {me}, 4")
-        own = w.op(f"and i32 {me}, 15")
-        first = w.op(f"mul i32 {group}, {fold.round * fold.run}")
-        own = w.op(f"mul i32 {own}, {self.packed}") if self.packed > 1 else own
-        at = w.op(f"add i32 {first}, {own}")
-        return w.op(f"zext i32 {at} to i64") if ty == "i64" else at
 
 
 class Team:
@@ -133,11 +75,15 @@ class Team:
             name = f"llvm.nvvm.redux.sync.{_REDUCED[joining.kind, joining.dtype]}"
             return [self.w.call("i32", name, ("i32", held[0]), ("i32", "-1"))]
         if count == WARP and joining.kind in ("min", "max") and joining.types == ["float"]:
-            return [self._extreme(joining, held[0])] if FLOATS else self._steps(joining, held, count)
-        return self._steps(joining, held, count)
+            return [self._extreme(joining, held[0])]
+        step = 1
+        while step < count:
+            held = joining.merge(self.w, held, self.shuffled(joining, held, step))
+            step *= 2
+        return held
 
     def _extreme(self, joining: Joining, x: Text) -> Text:
-        """The greatest or least float of a warp: as integers of the same order, a NaN beyond all."""
+        """The greatest or least float of a warp: by integers of their order, a NaN beyond all."""
         w = self.w
         keyed = self._turned(w.op(f"bitcast float {x} to i32"))
         beyond = "2147483647" if joining.kind == "max" else "-2147483648"
@@ -152,13 +98,6 @@ class Team:
         w = self.w
         sign = w.op(f"ashr i32 {bits}, 31")
         return w.op(f"xor i32 {bits}, {w.op(f'and i32 {sign}, 2147483647')}")
-
-    def _steps(self, joining: Joining, held: Held, count: int) -> Held:
-        step = 1
-        while step < count:
-            held = joining.merge(self.w, held, self.shuffled(joining, held, step))
-            step *= 2
-        return held
 
     def shuffled(self, joining: Joining, held: Held, step: int) -> Held:
         """What the thread whose number differs in a bit holds."""
@@ -237,7 +176,7 @@ class Team:
         again: bool,
     ) -> Held:
         w, layout, fold = self.w, self.layout, Fold()
-        if layout.threads == _QUADS:
+        if layout.threads == QUADS:
             return self._by_quads(joining, values, slots)
         runs: list[Held] = []
         per = layout.rounds * layout.copies
@@ -252,10 +191,10 @@ class Team:
                 copies.append(held)
             runs.append(self._run(joining, copies))
         if layout.threads >= WARP:  # two runs lie side by side in a warp
-            runs = [joining.merge(w, one, self.shuffled(joining, one, _LANES)) for one in runs]
+            runs = [joining.merge(w, one, self.shuffled(joining, one, LANES)) for one in runs]
         size = fold.chunk // 2 if layout.threads >= WARP else fold.chunk
         count = len(runs) * self.warps
-        read = self._told(joining, runs, _LANES) if self.warps > 1 else None
+        read = self._told(joining, runs, LANES) if self.warps > 1 else None
         chunks = []
         for n in range(0, count, size):
             numbers = range(n, min(n + size, count))
@@ -370,28 +309,3 @@ def short(w: Writer, ty: str, x: Text) -> Text:
 
 def _place(w: Writer, name: str, ty: str, at: Text) -> Text:
     return w.op(f"getelementptr {kept(ty)}, ptr addrspace(3) {name}, i32 {at}")
-
-
-def layout_of(extent: Any, packed: bool) -> Layout | None:
-    """The layout of a row of so many elements, if a team can keep it."""
-    fold = Fold()
-    if packed and extent <= 2 * fold.round:
-        rounds = next(n for n in (1, 2) if extent <= n * fold.round)
-        copies = next(n for n in (1, 2, 3, 4) if rounds > 1 or n == 4 or extent <= n * _LANES)
-        return Layout(_QUADS, 1, rounds, copies if rounds == 1 else 4, 4)
-    if extent <= fold.round:
-        copies = next(n for n in (1, 2, 3, 4) if extent <= n * _LANES)
-        return Layout(_LANES, 1, 1, copies, 1)
-    run = fold.round * fold.run
-    wide = 4 if packed else 1
-    if extent <= run:
-        rounds = next(n for n in (2, 3, 4) if extent <= n * fold.round)
-        return Layout(_LANES, 1, rounds, 4, wide)
-    threads = WARP
-    while threads <= 256:
-        if extent <= threads // _LANES * run:
-            return Layout(threads, 1, fold.run, 4, wide)
-        threads *= 2
-    if extent <= 2 * 256 // _LANES * run:
-        return Layout(256, 2, fold.run, 4, wide)
-    return None

@@ -56,6 +56,7 @@ class LineFold(Fold):
         self._each_slot(thread, shift, first, self._stage)
         wait(w)
         given, held = self.own(thread)
+        self.tell(thread, held)
         wait(w)
         size = f.num("shl", "i32", 1, shift)
         me = f.num("and", "i32", thread, f.num("sub", "i32", size, 1))
@@ -76,19 +77,20 @@ class LineFold(Fold):
         self.chain = self.f.reserve(self.type, self.span * THREADS)
 
     def own(self, thread: str) -> tuple[list[str], list[str]]:
-        """A thread's block, and each element joined with all before it in the block; what the whole
-        block comes to is put where blocks are gone along."""
+        """A thread's block, and each element joined with all before it in the block."""
         f = self.f
         first = f.num("mul", "i32", thread, BLOCK + 1)
         given = [
             self.widened(f.get(self.staged, self.memory, f.num("add", "i32", first, n)))
             for n in range(BLOCK)
         ]
-        held = self._prefix(given)
+        return given, self._prefix(given)
+
+    def tell(self, thread: str, held: list[str]) -> None:
+        """Put what a thread's block comes to where blocks are gone along."""
         for part in range(self.span):
-            at = f.num("add", "i32", thread, part * THREADS)
-            f.put(self.chain, self.type, at, held[BLOCK - self.span + part])
-        return given, held
+            at = self.f.num("add", "i32", thread, part * THREADS)
+            self.f.put(self.chain, self.type, at, held[BLOCK - self.span + part])
 
     def carries(self, thread: str) -> list[str]:
         """What comes before a thread's block."""

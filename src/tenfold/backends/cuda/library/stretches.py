@@ -1,10 +1,10 @@
-"""Running folds along lines of several stretches, by two functions, each of which reads a line once.
+"""Running folds along lines of several stretches, by two functions that read a line once each.
 
-The first has a block of threads for each stretch: it leaves what comes before each block of elements
-in the stretch, and what the stretch comes to. Of the second each block of threads has some stretches
-that follow each other: it goes along all before them, then joins what comes before a stretch, before
-a block and before an element. Whoever goes along is one thread, which adds as fast as a processor
-can, one after the other; the others have brought what it adds.
+The first has a block of threads for each stretch: it leaves what comes before each block of
+elements in the stretch, and what the stretch comes to. Of the second each block of threads has some
+stretches that follow each other: it goes along all before them, then joins what comes before a
+stretch, before a block and before an element. Whoever goes along is one thread, which adds as fast
+as a processor can, one after the other; the others have brought what it adds.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.memory import guarded
 from tenfold.backends.cuda.emit.team import wait
-from tenfold.backends.cuda.emit.thread import Position
-from tenfold.backends.cuda.library.function import RoutineFunction
+from tenfold.backends.cuda.emit.thread import Position, Text
+from tenfold.backends.cuda.library.function import SHARED, RoutineFunction
 from tenfold.backends.cuda.library.lines import BLOCK, STRETCH, THREADS, LineFold
 from tenfold.backends.cuda.library.routine import RoutineLaunch
 from tenfold.backends.cuda.target import CudaTarget
@@ -21,9 +21,9 @@ from tenfold.backends.llvm.text import Fragment
 from tenfold.backends.llvm.writer import BITS
 
 _TURNS = STRETCH // THREADS  # elements that a thread brings
-_BLOCKS = 8 * 132  # of threads, that keep a large chip busy
-_SHARING = 8  # blocks of threads that are meant to share a processor, of 64 bits half of them
-_AT_ONCE = 16  # results that are on their way while as many are joined
+_PROCESSORS = 132  # of a large chip
+_FIRST, _SECOND = 8, 6  # blocks of threads that are meant to share one, by 32 bits of a result
+_AT_ONCE = 8  # results that are on their way while as many are joined
 
 
 def stretch_launches(
@@ -31,7 +31,7 @@ def stretch_launches(
 ) -> tuple[list[RoutineLaunch], int]:
     """The launches for lines of `count` lanes, and the bytes that the first leaves the second."""
     stretches = -(-count // STRETCH)
-    each = -(-lines * stretches // _BLOCKS)
+    each = -(-lines * stretches // resident(size * span))
     parts = -(-stretches // each)
     totals = lines * stretches * span
     words = tuple((word, 8) for word in (count, stretches, totals, each, parts))
@@ -41,15 +41,27 @@ def stretch_launches(
     ], totals * (1 + THREADS) * size
 
 
+def resident(size: int) -> int:
+    """How many blocks of the second function a large chip has at a time, for results of so many
+    bytes."""
+    return _PROCESSORS * _shared(_SECOND, size)
+
+
+def _shared(blocks: int, size: int) -> int:
+    return blocks if size <= 4 else blocks // 2
+
+
 class StretchFold(LineFold):
     """What writes the functions."""
 
     def function(self, name: str, target: CudaTarget) -> Fragment:
         return self.first(target) if name == "carries" else self.second(target)
 
-    def _begin(self, name: str, target: CudaTarget, arrays: str, words: tuple[str, ...]) -> None:
+    def _begin(
+        self, name: str, target: CudaTarget, arrays: str, words: tuple[str, ...], blocks: int
+    ) -> None:
         kept = {"x": self.memory, "y": self.memory, "b": self.type}
-        least = _SHARING if BITS[self.type] <= 32 else _SHARING // 2
+        least = _shared(blocks, BITS[self.type] // 8 * self.span)
         f = self.f = RoutineFunction(
             f"{self.symbol}_{name}", target, THREADS, [(a, kept[a]) for a in arrays], words, least
         )
@@ -58,7 +70,7 @@ class StretchFold(LineFold):
 
     def first(self, target: CudaTarget) -> Fragment:
         """What comes before each block in its stretch, and what each stretch comes to."""
-        self._begin("carries", target, "xb", ("count", "stretches", "totals"))
+        self._begin("carries", target, "xb", ("count", "stretches", "totals"), _FIRST)
         f, w = self.f, self.f.w
         number = f.long(f.sreg("ctaid.x"))
         line = f.num("udiv", "i64", number, "%stretches")
@@ -66,7 +78,7 @@ class StretchFold(LineFold):
         self._place(line, stretch)
         self._stage_all()
         wait(w)
-        self.own(self.thread)
+        self.tell(self.thread, self.own(self.thread)[1])
         wait(w)
 
         def along() -> None:
@@ -83,7 +95,7 @@ class StretchFold(LineFold):
     def second(self, target: CudaTarget) -> Fragment:
         """All elements of some stretches, joined with what comes before them."""
         words = ("count", "stretches", "totals", "each", "parts")
-        self._begin("stretches", target, "xyb", words)
+        self._begin("stretches", target, "xyb", words, _SECOND)
         f, w = self.f, self.f.w
         block = f.long(f.sreg("ctaid.x"))
         line = f.num("udiv", "i64", block, "%parts")
@@ -91,24 +103,39 @@ class StretchFold(LineFold):
         low = f.num("mul", "i64", low, "%each")
         high = w.intrinsic("smin", "i64", f.num("add", "i64", low, "%each"), "%stretches")
         row = f.num("mul", "i64", line, "%stretches")
+        last = f.num("sub", "i64", "%stretches", 1)
+
+        def brought(stretch: str) -> list[str]:
+            number = f.num("add", "i64", row, w.intrinsic("smin", "i64", stretch, last))
+            places = [self._total(number, part) for part in range(self.span)]
+            places += [self._carry(number, part) for part in range(self.span)]
+            return [f.read("b", place) for place in places]
+
+        def bring(stretch: str) -> None:
+            self._place(line, stretch)
+            self._stage_all()
+
+        # A stretch is on its way while all that comes before it is gone along, or written.
+        bring(low)
+        first = brought(low)
         bases = self._base(row, low)
 
         def one(stretch: Position, held: list[str]) -> list[str]:
-            number = f.num("add", "i64", row, str(stretch))
-            totals = [f.read("b", self._total(number, part)) for part in range(self.span)]
-            carries = [f.read("b", self._carry(number, part)) for part in range(self.span)]
+            bases, totals, carries = (held[n * self.span : (n + 1) * self.span] for n in range(3))
             self._place(line, str(stretch))
-            self._stage_all()
             wait(w)
             given, made = self.own(self.thread)
             end = f.num("mul", "i32", f.num("add", "i32", self.thread, 1), BLOCK)
             whole = w.op(f"icmp sle i32 {end}, {self.left}")
-            self.finish(self.thread, whole, given, made, carries, held)
+            self.finish(self.thread, whole, given, made, carries, bases)
             wait(w)
             self._unstage_all()
-            return [self.joined(x, total) for x, total in zip(held, totals, strict=True)]
+            following = f.num("add", "i64", str(stretch), 1)
+            f.when(w.op(f"icmp slt i64 {following}, {high}"), lambda: bring(following))
+            bases = [self.joined(x, total) for x, total in zip(bases, totals, strict=True)]
+            return [*bases, *brought(following)]
 
-        loop(w, "i64", low, high, 1, [(self.type, x) for x in bases], one)
+        loop(w, "i64", low, high, 1, [(self.type, x) for x in (*bases, *first)], one)
         return f.text()
 
     # Where things lie.
@@ -184,34 +211,55 @@ class StretchFold(LineFold):
         """Join so many results in shared memory, one after the other, with what comes before; with
         `keep` each is replaced by that. Some are on their way while those before are joined."""
         f, w = self.f, self.f.w
+        parts = range(self.span)
 
         def brought(at: str) -> list[str]:
-            return [
-                f.get(self.chain, self.type, f.num("add", "i32", at, part * THREADS + n))
-                for part in range(self.span)
-                for n in range(_AT_ONCE)
-            ]
+            return [x for part in parts for x in self._some(at, part)]
 
         def body(at: Position, held: list[str]) -> list[str]:
             carries, now = held[: self.span], held[self.span :]
             following = f.num("add", "i32", str(at), _AT_ONCE)
-            last = str(THREADS - _AT_ONCE)
-            following = brought(w.intrinsic("umin", "i32", following, last))  # type: ignore[assignment]
-            for n in range(_AT_ONCE):
-                for part in range(self.span):
-                    if keep:
-                        place = f.num("add", "i32", str(at), part * THREADS + n)
-                        f.put(self.chain, self.type, place, carries[part])
-                    x = now[part * _AT_ONCE + n]
+            last = w.intrinsic("umin", "i32", following, str(THREADS - _AT_ONCE))
+            onward = brought(last)
+            for part in parts:
+                before = []
+                for x in now[part * _AT_ONCE : (part + 1) * _AT_ONCE]:
+                    before.append(carries[part])
                     carries[part] = self.joined(carries[part], x)
-            return [*carries, *following]
+                if keep:
+                    self._leave(str(at), part, before)
+            return [*carries, *onward]
 
         slots = [(self.type, x) for x in (*carries, *brought("0"))]
         return loop(w, "i32", 0, upto, _AT_ONCE, slots, body)[: self.span]
 
+    def _wide(self, at: str, part: int) -> tuple[str, int, list[str]]:
+        """Where some results lie in shared memory, as vectors: their type, length and places."""
+        size = BITS[self.type] // 8
+        length = min(4, 16 // size)
+        first = self.f.num("add", "i32", at, part * THREADS)
+        places = [self.f.num("add", "i32", first, n) for n in range(0, _AT_ONCE, length)]
+        found = [self.f.place(self.chain, self.type, place) for place in places]
+        return f"<{length} x {self.type}>", length, found
+
+    def _some(self, at: str, part: int) -> list[str]:
+        w, (many, length, places) = self.f.w, self._wide(at, part)
+        align = length * BITS[self.type] // 8
+        found = [w.op(f"load {many}, {SHARED} {place}, align {align}") for place in places]
+        return [w.op(f"extractelement {many} {x}, i64 {n}") for x in found for n in range(length)]
+
+    def _leave(self, at: str, part: int, values: list[str]) -> None:
+        w, (many, length, places) = self.f.w, self._wide(at, part)
+        for k, place in enumerate(places):
+            whole = "poison"
+            for n, x in enumerate(values[k * length : (k + 1) * length]):
+                whole = w.op(f"insertelement {many} {whole}, {self.type} {x}, i64 {n}")
+            align = length * BITS[self.type] // 8
+            w.put(f"store {many} {whole}, {SHARED} {place}, align {align}")
+
     def _base(self, row: str, stretches: str) -> list[str]:
-        """What comes before this block's stretches: the first thread joins so many results, of which
-        each thread brings one at a time."""
+        """What comes before this block's stretches: the first thread joins so many results, which
+        all threads bring."""
         f, w, span = self.f, self.f.w, self.span
         leads = w.op(f"icmp eq i32 {self.thread}, 0")
 
@@ -219,11 +267,11 @@ class StretchFold(LineFold):
             at = f.num("add", "i64", first, f.long(self.thread))
             there = w.op(f"icmp slt i64 {at}, {stretches}")
             number = f.num("add", "i64", row, at)
-            found = []
-            for part in range(span):
-                x = f.where(there, self.type, lambda part=part: f.read("b", self._total(number, part)))  # type: ignore[misc]
-                found.append(w.select(there, self.type, x, self.nothing()))
-            return found
+
+            def one(part: int) -> Text:
+                return f.where(there, self.type, lambda: f.read("b", self._total(number, part)))
+
+            return [w.select(there, self.type, one(part), self.nothing()) for part in range(span)]
 
         def body(first: Position, held: list[str]) -> list[str]:
             carries, now = held[:span], held[span:]
@@ -234,9 +282,7 @@ class StretchFold(LineFold):
             following = brought(after)
             left = f.num("sub", "i64", stretches, str(first))
             left = f.short(w.intrinsic("smin", "i64", left, str(THREADS)))
-            made = guarded(
-                w, leads, lambda: self._along(carries, left, False), [self.type] * span
-            )
+            made = guarded(w, leads, lambda: self._along(carries, left, False), [self.type] * span)
             wait(w)
             return [*made, *following]
 
