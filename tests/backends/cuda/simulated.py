@@ -92,6 +92,13 @@ class SimulatedGpu:
     def stream(self) -> int:
         return 0
 
+    @property
+    def main(self) -> int:
+        return 0
+
+    def follow(self, stream: Any, other: Any) -> None:
+        pass
+
     def captured(self, stream: Any) -> bool:
         return False
 

@@ -49,10 +49,18 @@ class Recording(SimulatedGpu):
         super().__init__()
         self.number = number
         self.waited: list[Any] = []
+        self.followed: list[tuple[Any, Any]] = []
         self.freed: list[int] = []
 
     def stream(self) -> int:  # type: ignore[override]
         return 77
+
+    @property
+    def main(self) -> int:  # type: ignore[override]
+        return 78
+
+    def follow(self, stream: Any, other: Any) -> None:
+        self.followed.append((stream, other))
 
     def wait(self, stream: Any) -> None:
         self.waited.append(stream)
@@ -250,16 +258,17 @@ def test_torch_and_cupy_are_imported_when_they_are_asked_for(
 def test_an_interface_and_its_stream() -> None:
     gpu = Recording()
     made = put(X, gpu)
-    gpu.waited.clear()
-    found = device_input(Interfaced(made, stream=0xABC), gpu)
-    assert isinstance(found, DeviceInput)
-    assert (found.address, found.nbytes) == (made.address, X.nbytes)
-    assert gpu.waited == [0xABC]
-    gpu.waited.clear()
-    device_input(Interfaced(made), gpu)  # it says that nothing is left to wait for
-    assert gpu.waited == []
-    device_input(Interfaced(made, version=2), gpu)  # it says nothing
-    assert gpu.waited == [1]
+
+    def waited_for(given: Interfaced) -> set[Any]:
+        gpu.waited.clear()
+        found = device_input(given, gpu)
+        assert isinstance(found, DeviceInput)
+        assert (found.address, found.nbytes) == (made.address, X.nbytes)
+        return set(gpu.waited) - {gpu.main}  # which `made` waits for
+
+    assert waited_for(Interfaced(made, stream=0xABC)) == {0xABC}
+    assert waited_for(Interfaced(made)) == set()  # it says that nothing is left to wait for
+    assert waited_for(Interfaced(made, version=2)) == {1}  # it says nothing
 
 
 def test_dlpack_and_its_stream() -> None:
@@ -270,8 +279,8 @@ def test_dlpack_and_its_stream() -> None:
     found = device_input(foreign, gpu)
     assert found is not None
     assert found.address == made.address
-    assert foreign.streams == [77]  # ours is told to wait for theirs
-    assert gpu.waited == [77]
+    assert foreign.streams == [77]  # one of ours is told to wait for theirs
+    assert gpu.waited == [78, 77]  # the first by `made`, which was asked for no stream
 
 
 def test_types_and_places() -> None:

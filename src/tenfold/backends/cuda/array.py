@@ -1,9 +1,12 @@
 """Arrays that lie on a GPU: our own, and those of other libraries.
 
-A `DeviceArray` is a result that stayed, or what `tn.device_put` gives. It is whole when somebody
-has it: who made it has waited, so no other stream has to. Its memory is freed with it; the driver
-waits for whoever still reads it. Other libraries' arrays are taken by `__cuda_array_interface__`
-or DLPack, once their own stream has come to where they were made.
+A `DeviceArray` is a result that stayed, or what `tn.device_put` gives. It may be under way: what is
+done with it is done in the device's main stream, behind what makes it, and so is what is done with
+its memory when it is gone. Who takes it elsewhere waits for that stream, or has his own follow it;
+from then on it is `shared`: a call that reads it waits, since others may write over it, and the
+driver gets its memory back, which waits for whoever is still at it. Other libraries' arrays are
+taken by `__cuda_array_interface__` or DLPack, once their own stream has come to where they were
+made.
 """
 
 from __future__ import annotations
@@ -54,12 +57,14 @@ class DeviceArray(ArrayOnDevice):
         self.address = self._allocated() if kept is None else kept
         self._end: Any = weakref.finalize(self, blocks.give, self.address, nbytes)
         self._end.atexit = False  # the driver frees all when the process ends
+        self.shared = False
 
-    def shared(self) -> None:
-        """Have the driver wait for whoever reads it when it is freed: others do."""
-        if self._end.detach() is not None:
+    def share(self) -> None:
+        """Let others have it: they are waited for when they are, from now on."""
+        if not self.shared and self._end.detach() is not None:
             self._end = weakref.finalize(self, self.device.free, self.address)
             self._end.atexit = False
+        self.shared = True
 
     def _allocated(self) -> int:
         with suppress(DeviceMemoryProblem):
@@ -78,9 +83,9 @@ class DeviceArray(ArrayOnDevice):
 
     def numpy(self) -> HostArray:
         made: HostArray = np.empty(self.shape, self.dtype)
-        stream = stream_of(self.device)
-        self.device.download(made, self.address, stream)
-        self.device.wait(stream)
+        device = self.device
+        device.download(made, self.address, device.main)
+        device.wait(device.main)
         return made
 
     # To other libraries.
@@ -89,7 +94,8 @@ class DeviceArray(ArrayOnDevice):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.dtype == BFLOAT16:
             raise AttributeError("this protocol has no bfloat16: take the array by DLPack")
-        self.shared()
+        self.share()
+        self.device.wait(self.device.main)  # not all who take it look at its stream
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -117,8 +123,20 @@ class DeviceArray(ArrayOnDevice):
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"the array lies on cuda:{self.device.number}, not where it is asked")
         given = self.copy() if copy else self
-        given.shared()
+        given.share()
+        given._hand_on(stream)
         return make_capsule(given.address, self.device.number, self.shape, self.dtype, given)
+
+    def _hand_on(self, stream: Any) -> None:
+        """Have a stream that DLPack names follow what is done with the array; where it names none,
+        or one that is captured, wait for it."""
+        device = self.device
+        if stream == _NOT_AT_ALL:
+            return
+        if stream is None or device.captured(stream):
+            device.wait(device.main)
+        else:
+            device.follow(stream, device.main)
 
     def to_torch(self) -> Any:
         """The same memory as a tensor of torch's."""
@@ -135,7 +153,7 @@ class DeviceArray(ArrayOnDevice):
     # On the device.
 
     def copy(self) -> DeviceArray:
-        return copied(DeviceInput(self.address, self.shape, self.dtype, self), self.device)
+        return copied(_own_input(self), self.device)
 
     def _given_back(self, made: Any) -> DeviceArray:
         return put(made, self.device)
@@ -144,8 +162,9 @@ class DeviceArray(ArrayOnDevice):
 _streams: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def stream_of(device: Device) -> Any:
-    """The stream that copies of arrays go by."""
+def _waiting_stream(device: Device) -> Any:
+    """A stream in which nothing is done but to wait for others' streams: the main one never waits
+    for what is not ours."""
     found = _streams.get(device)
     if found is None:
         found = _streams.setdefault(device, device.stream())
@@ -161,6 +180,7 @@ class DeviceInput:
     dtype: DType
     owner: Any  # keeps the memory
     give: Callable[[DeviceArray], Any] | None = None  # makes a result an array of its library
+    shared: bool = True  # whether others may write over it, or give its memory away
 
     @property
     def nbytes(self) -> int:
@@ -179,19 +199,22 @@ def put(given: Any, device: Device) -> DeviceArray:
         return copied(found, device)
     host = host_array(given)
     made = DeviceArray(device, host.shape, host.dtype)
-    stream = stream_of(device)
-    device.upload(made.address, host, stream)
-    device.wait(stream)
+    device.upload(made.address, host, device.main)
+    device.wait(device.main)
     return made
 
 
 def copied(given: DeviceInput, device: Device) -> DeviceArray:
     """A copy on the device."""
     made = DeviceArray(device, given.shape, given.dtype)
-    stream = stream_of(device)
-    device.copy(made.address, given.address, given.nbytes, stream)
-    device.wait(stream)
+    device.copy(made.address, given.address, given.nbytes, device.main)
+    if given.shared:
+        device.wait(device.main)
     return made
+
+
+def _own_input(given: DeviceArray) -> DeviceInput:
+    return DeviceInput(given.address, given.shape, given.dtype, given, shared=given.shared)
 
 
 # Arrays of other libraries.
@@ -240,7 +263,7 @@ def device_input(given: Any, device: Device, copies: bool = True) -> DeviceInput
     if isinstance(given, DeviceArray):
         if given.device is not device:
             raise _elsewhere(given.device.number, device)
-        return DeviceInput(given.address, given.shape, given.dtype, given)
+        return _own_input(given)
     if not on_gpu(given):
         return None
     if hasattr(given, "detach"):  # torch hands on nothing that it takes gradients of
@@ -256,6 +279,7 @@ def device_input(given: Any, device: Device, copies: bool = True) -> DeviceInput
 
 
 _LEGACY = 1  # the number of the stream that all that say nothing use
+_NOT_AT_ALL = -1  # what DLPack calls the stream of whoever sees to the order himself
 
 
 def _by_interface(
@@ -290,7 +314,7 @@ def _by_dlpack(given: Any, device: Device, copies: bool) -> DeviceInput:
     kind, number = given.__dlpack_device__()
     if kind == CUDA and number != device.number:
         raise _elsewhere(number, device)
-    stream = stream_of(device)
+    stream = _waiting_stream(device)
     capsule = given.__dlpack__(stream=_handle(stream))  # has our stream wait for theirs
     device.wait(stream)
     found = read_capsule(capsule)

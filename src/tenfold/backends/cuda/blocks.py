@@ -1,15 +1,18 @@
 """Device memory of arrays that are gone, kept for those to come: the driver takes a tenth of a
 millisecond to give memory, and waits for all that runs before it takes some back.
 
-A block is given again as soon as its array is gone, so nobody may be at it then: what was handed to
-another library, whose work is not waited for, goes back to the driver instead.
+A block is given again as soon as its array is gone: what is still under way with it, and what comes
+next, are done in order in the device's main stream. What was handed to another library, whose work
+is in no order with ours, goes back to the driver instead.
 """
 
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tenfold.errors import DeviceProblem
 from tenfold.locks import Lock
 
 if TYPE_CHECKING:
@@ -53,9 +56,11 @@ class Blocks:
             blocks, freed = self._free, self.kept
             self._free, self.kept = {}, 0
         device = self._device()
-        for addresses in blocks.values() if device is not None else ():
-            for address in addresses:
-                device.free(address)  # type: ignore[union-attr]
+        if device is not None and freed:
+            with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+                device.wait(device.main)
+            for address in (one for addresses in blocks.values() for one in addresses):
+                device.free(address)
         return freed
 
 

@@ -51,7 +51,8 @@ class BoundPlan:
         self._kept = (*inputs, *captured)  # whose memory is read
         for held in (*(one.owner for one in inputs), *captured, *self.results):
             if isinstance(held, DeviceArray):
-                held.shared()  # nobody waits for a replay before these are gone
+                held.share()  # nobody waits for a replay before these are gone
+        device.wait(device.main)  # replays wait for nobody
         every: list[DeviceInput | DeviceArray] = [*inputs, *captured, *self.results]
         self._places = [one.address for one in every]
         self._room = program.new_room(())

@@ -45,6 +45,7 @@ class Room:
 
     replay: Replay | None = None
     captured: Captures | None = None  # what lies in its last inputs
+    under_way = False  # whether something in the main stream may still be at it
 
     def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
         self.device = device
@@ -68,6 +69,11 @@ class Room:
         weakref.finalize(self, self.device.free, made)
         return made
 
+    def follow(self) -> None:
+        """Have its stream come after what was begun in the main one."""
+        self.device.follow(self.stream, self.device.main)
+        self.under_way = False
+
     def failed(self) -> bool:
         """Whether a kernel told of a fault; it is forgotten."""
         if not self.fault.value:
@@ -82,6 +88,9 @@ _programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
 def release_rooms() -> int:
     """Give back the device memory that programs keep while nobody calls them: how many bytes."""
     freed = release_blocks()
+    for device in {program.device for program in list(_programs)}:
+        with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+            device.wait(device.main)
     for program in list(_programs):
         with suppress(IndexError):  # whoever calls meanwhile takes one, too
             while True:
@@ -162,7 +171,8 @@ class CudaProgram(DeviceProgram):
     # Running.
 
     def _enter(self) -> Room:
-        """A room that nobody else is in. It goes back to the others when all is done."""
+        """A room that nobody else is in. It goes back to the others when all is begun in the main
+        stream, or done."""
         try:
             return self._rooms.pop()
         except IndexError:
@@ -184,6 +194,7 @@ class CudaProgram(DeviceProgram):
         """After an error: what was begun ends before the caller's arrays go, and what it found is
         nobody's."""
         with suppress(DeviceProblem):
+            self.device.wait(self.device.main)
             self.device.wait(room.stream)
         room.fault.value = 0
 
@@ -258,6 +269,8 @@ class CudaProgram(DeviceProgram):
         before, running.callbacks = running.callbacks, callbacks or self.callbacks
         try:
             replay = room.replay or self.replay(room)
+            if room.under_way:
+                room.follow()
             self.capture(room, captures)
             count = len(given)
             staging = room.staged[count] if count in room.staged else self._stage(room, count)
@@ -323,9 +336,12 @@ class CudaProgram(DeviceProgram):
         room.captured = None
         if captures is None:
             return
+        if room.under_way:
+            room.follow()
         first = len(self.parameters) - len(captures.arrays)
         for place, array in zip(room.places[first:], captures.arrays, strict=False):
             self.device.upload(place, array, room.stream)
+        self.device.wait(room.stream)
         room.captured = captures
 
     def wait(self, room: Room, replay: Replay | None = None, stream: Any = None) -> None:

@@ -36,7 +36,15 @@ class Replay:
         self.items: list[Launchable | int] = []
         self.recordings: list[Recording] = []
         self.loops = any(isinstance(s, LoopStep) for p in plan.every for s in p.steps)
+        self.checks = any(k.checks for k in plan.kernels)
         self._record(places)
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one graph that can't fail, and is not to be interrupted: nobody has to wait
+        for it."""
+        (*others, last) = self.items or [0]
+        return not (others or isinstance(last, int) or self.loops or self.checks)
 
     def _record(self, places: Sequence[Address]) -> None:
         plan, below = self.plan, on_device(self.plan, self.around.target)
@@ -59,7 +67,7 @@ class Replay:
             for n in self._numbers
             if not recordable(plan, plan.steps[n], below, self.around.target)
         ]
-        if alone and any(k.checks for k in plan.kernels):
+        if alone and self.checks:
             # A fault that shows in the end would have the host's steps, and what they call, done
             # twice: each step is waited for instead.
             self.items += self._numbers
