@@ -12,9 +12,7 @@ made.
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -28,15 +26,9 @@ from tenfold.backends.array import (
     elsewhere,
     host_array,
 )
-from tenfold.backends.cuda.blocks import blocks_of
+from tenfold.backends.cuda.blocks import Kind, kind_of
 from tenfold.backends.cuda.dlpack import CUDA, MANAGED, make_capsule, read_capsule
-from tenfold.backends.cuda.faults import array_too_large
-from tenfold.errors import (
-    DeviceMemoryProblem,
-    DeviceProblem,
-    TenfoldError,
-    TypeMismatch,
-)
+from tenfold.errors import DeviceProblem, TenfoldError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.types import BFLOAT16, DType, TensorType, as_dtype
 
@@ -49,33 +41,47 @@ ALIGNED = 16  # bytes: what kernels' buffers begin at multiples of
 class DeviceArray(ArrayOnDevice):
     """A packed array in a GPU's memory. Other libraries take it on the device as it is."""
 
+    __slots__ = ("__weakref__", "address", "kind")  # where `entry/gate` finds and puts them
+    address: int
+    kind: Kind
+
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType) -> None:
         """Memory for an array; whatever is in it."""
-        self.device, self.shape, self.dtype = device, shape, dtype
-        blocks, nbytes = blocks_of(device), self.nbytes
-        kept = blocks.take(nbytes)
-        self.address = self._allocated() if kept is None else kept
-        self._end: Any = weakref.finalize(self, blocks.give, self.address, nbytes)
-        self._end.atexit = False  # the driver frees all when the process ends
-        self.shared = False
+        self.kind = kind_of(device, dtype, shape)
+        self.address = self.kind.take()
+
+    def __del__(self) -> None:
+        try:
+            kind, address = self.kind, self.address
+        except AttributeError:  # there was no memory for it
+            return
+        kind.give(address)
+
+    @property
+    def device(self) -> Device:
+        return self.kind.device
+
+    @property
+    def type(self) -> TensorType:
+        return self.kind.type
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.kind.type.shape
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.kind.type.dtype
+
+    @property
+    def shared(self) -> bool:
+        """Whether others have it."""
+        return self.kind.shared
 
     def share(self) -> None:
-        """Let others have it: they are waited for when they are, from now on."""
-        if not self.shared and self._end.detach() is not None:
-            self._end = weakref.finalize(self, self.device.free, self.address)
-            self._end.atexit = False
-        self.shared = True
-
-    def _allocated(self) -> int:
-        with suppress(DeviceMemoryProblem):
-            return self.device.alloc(self.nbytes)
-        from tenfold.backends.cuda.run.program import release_rooms
-
-        release_rooms()  # what programs keep while nobody calls them
-        try:
-            return self.device.alloc(self.nbytes)
-        except DeviceMemoryProblem:
-            raise array_too_large(self.nbytes, f"an array {self.type!r}") from None
+        """Let others have it: they are waited for when it is gone, or read, from now on."""
+        if not self.shared:
+            self.kind = kind_of(self.device, self.dtype, self.shape, shared=True)
 
     @property
     def place(self) -> str:

@@ -4,16 +4,23 @@ millisecond to give memory, and waits for all that runs before it takes some bac
 A block is given again as soon as its array is gone: what is still under way with it, and what comes
 next, are done in order in the device's main stream. What was handed to another library, whose work
 is in no order with ours, goes back to the driver instead.
+
+Nothing is locked. Lists grow and shrink in one step each, here and in native code (`entry/gate`),
+and arrays come to their end at any moment, in the midst of such code too.
 """
 
 from __future__ import annotations
 
+import sys
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from tenfold.errors import DeviceProblem
-from tenfold.locks import Lock
+from tenfold.backends.cuda.faults import array_too_large
+from tenfold.errors import DeviceMemoryProblem, DeviceProblem
+from tenfold.types import DType, TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
@@ -22,49 +29,47 @@ KEPT = 1 << 30  # bytes of a device
 
 
 class Blocks:
-    """The blocks of one device, by their size."""
+    """The blocks of one device, by their size: their addresses."""
 
     def __init__(self, device: Device) -> None:
         self._device = weakref.ref(device)
-        self._lock = Lock()
         self._free: dict[int, list[int]] = {}
-        self.kept = 0  # bytes
+        self._given = 0  # bytes that were kept at most
 
-    def take(self, nbytes: int) -> int | None:
-        """A block of this size that was kept."""
-        with self._lock:
-            waiting = self._free.get(nbytes)
-            if not waiting:
-                return None
-            self.kept -= nbytes
-            return waiting.pop()
+    def of(self, nbytes: int) -> list[int]:
+        """Those of a size: who takes the last has it."""
+        return self._free.setdefault(nbytes, [])
 
-    def give(self, address: int, nbytes: int) -> None:
-        """Keep a block, or give it back."""
-        with self._lock:
-            if self.kept + nbytes <= KEPT:
-                self.kept += nbytes
-                self._free.setdefault(nbytes, []).append(address)
-                return
-        device = self._device()
-        if device is not None:
-            device.free(address)
+    @property
+    def kept(self) -> int:
+        """Bytes."""
+        return sum(nbytes * len(addresses) for nbytes, addresses in list(self._free.items()))
+
+    def full(self, nbytes: int) -> bool:
+        """Whether there is no room for a block of this size. Who asks keeps it if there is."""
+        if self._given + nbytes > KEPT:
+            self._given = self.kept  # most of what was given may have been taken again
+            if self._given + nbytes > KEPT:
+                return True
+        self._given += nbytes
+        return False
 
     def release(self) -> int:
         """Give all back to the driver: how many bytes."""
-        with self._lock:
-            blocks, freed = self._free, self.kept
-            self._free, self.kept = {}, 0
-        device = self._device()
-        if device is not None and freed:
-            with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
-                device.wait(device.main)
-            for address in (one for addresses in blocks.values() for one in addresses):
-                device.free(address)
+        device, freed = self._device(), 0
+        if device is None:
+            return 0
+        with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+            device.wait(device.main)
+        for nbytes, addresses in list(self._free.items()):
+            with suppress(IndexError):  # whoever makes an array meanwhile takes one, too
+                while True:
+                    device.free(addresses.pop())
+                    freed += nbytes
         return freed
 
 
-_blocks: weakref.WeakKeyDictionary[Any, Blocks] = weakref.WeakKeyDictionary()
+_blocks: WeakKeyDictionary[Any, Blocks] = WeakKeyDictionary()
 
 
 def blocks_of(device: Device) -> Blocks:
@@ -76,3 +81,51 @@ def blocks_of(device: Device) -> Blocks:
 def release_blocks() -> int:
     """Give back what is kept of every device: how many bytes."""
     return sum(one.release() for one in list(_blocks.values()))
+
+
+class Kind:
+    """What arrays of one device, dtype and shape have in common, one object for all of them: native
+    code compares its address. `shared` are those that others have, too: they are of another kind.
+    """
+
+    __slots__ = ("__weakref__", "_blocks", "device", "free", "nbytes", "shared", "type")
+
+    def __init__(self, device: Device, type: TensorType, shared: bool) -> None:
+        self.device, self.type, self.shared = device, type, shared
+        self.nbytes = type.nbytes
+        self._blocks = blocks_of(device)
+        self.free = self._blocks.of(self.nbytes)
+
+    def take(self) -> int:
+        """Memory for an array."""
+        with suppress(IndexError):
+            return self.free.pop()
+        with suppress(DeviceMemoryProblem):
+            return self.device.alloc(self.nbytes)
+        from tenfold.backends.cuda.run.program import release_rooms
+
+        release_rooms()  # what programs keep while nobody calls them
+        try:
+            return self.device.alloc(self.nbytes)
+        except DeviceMemoryProblem:
+            raise array_too_large(self.nbytes, f"an array {self.type!r}") from None
+
+    def give(self, address: int, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        """That of an array that is gone."""
+        if not (self.shared or self._blocks.full(self.nbytes)):
+            self.free.append(address)
+        elif not ending():  # the driver frees all when the process ends
+            self.device.free(address)
+
+
+_kinds: WeakKeyDictionary[Any, WeakValueDictionary[Any, Kind]] = WeakKeyDictionary()
+
+
+def kind_of(device: Device, dtype: DType, shape: tuple[int, ...], shared: bool = False) -> Kind:
+    """The kind of such arrays."""
+    known = _kinds.get(device)
+    if known is None:
+        known = _kinds.setdefault(device, WeakValueDictionary())
+    type = TensorType(dtype, shape)
+    found = known.get((type, shared))
+    return known.setdefault((type, shared), Kind(device, type, shared)) if found is None else found

@@ -21,6 +21,7 @@ from tests.backends.cuda.late import LateGpu
 from tests.backends.cuda.simulated import SimulatedPlace
 from tests.backends.cuda.test_array import Capsuled, Interfaced, settled
 
+THEIRS = 1009  # a stream of somebody else
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
@@ -160,11 +161,11 @@ def test_who_takes_an_array_elsewhere_comes_after(gpu: LateGpu) -> None:
     assert made().__cuda_array_interface__["stream"] is None
     assert gpu.waited == [gpu.main]
     one = made()
-    capsule = one.__dlpack__(stream=9)
+    capsule = one.__dlpack__(stream=THEIRS)
     assert gpu.waited == []
     found = np.zeros(X.shape, np.float32)
-    gpu.download(found, one.address, 9)
-    gpu.wait(9)
+    gpu.download(found, one.address, THEIRS)
+    gpu.wait(THEIRS)
     np.testing.assert_array_equal(found, X + 1)
     del capsule
     for stream, waited in ((None, [gpu.main]), (-1, [])):
@@ -176,11 +177,11 @@ def test_a_stream_that_is_captured_follows_nobody(
     gpu: LateGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     got = jitted(lambda x: x + 1, X)(there(X))
-    monkeypatch.setattr(gpu, "captured", lambda stream: stream == 9)
+    monkeypatch.setattr(gpu, "captured", lambda stream: stream == THEIRS)
     gpu.waited.clear()
-    got.__dlpack__(stream=9)
+    got.__dlpack__(stream=THEIRS)
     assert gpu.waited == [gpu.main]
-    assert gpu.asked[9] == []
+    assert gpu.asked[THEIRS] == []
 
 
 def test_what_others_may_write_over_is_waited_for(gpu: LateGpu) -> None:
@@ -189,12 +190,12 @@ def test_what_others_may_write_over_is_waited_for(gpu: LateGpu) -> None:
     gpu.waited.clear()
     f(x)
     assert gpu.waited == []
-    x.__dlpack__(stream=9)
+    x.__dlpack__(stream=THEIRS)
     gpu.waited.clear()
     got = f(x)
     assert gpu.waited == [gpu.main]
-    gpu.upload(x.address, X * 9, 9)
-    gpu.wait(9)
+    gpu.upload(x.address, X * 9, THEIRS)
+    gpu.wait(THEIRS)
     np.testing.assert_array_equal(got.numpy(), X + 1)
     for foreign in (Interfaced(there(X)), Capsuled(there(X))):
         gpu.waited.clear()

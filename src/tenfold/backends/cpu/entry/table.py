@@ -19,7 +19,7 @@ from tenfold.backends.cpu.entry.bind import (
     data_of,
     make_builtin,
 )
-from tenfold.backends.cpu.entry.slots import DispatchWord, TableWord, hash_of, put, take_out
+from tenfold.backends.cpu.entry.slots import DispatchWord, TableWord, put, take_out
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.locks import Lock
 
@@ -45,7 +45,7 @@ class DispatchTable:
         self.words[TableWord.MASK] = size - 1
         self.used = len(self.plans)  # slots, those of plans that were removed too
         for address, plan in self.plans.items():
-            put(self.words, hash_of(plan.entry.arguments), address)
+            put(self.words, plan.hash, address)
         self._count()
 
     def add(self, plan: NativeBinding) -> bool:
@@ -54,12 +54,12 @@ class DispatchTable:
             return False
         self.used += 1
         self.plans[plan.address] = plan
-        put(self.words, hash_of(plan.entry.arguments), plan.address)
+        put(self.words, plan.hash, plan.address)
         self._count()
         return True
 
     def remove(self, plan: NativeBinding) -> None:
-        take_out(self.words, hash_of(plan.entry.arguments), plan.address)
+        take_out(self.words, plan.hash, plan.address)
         del self.plans[plan.address]
         self._count()
 

@@ -23,6 +23,7 @@ from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.assemble import ModuleCode
+    from tenfold.backends.cuda.entry.launch import Launch
     from tenfold.backends.cuda.recording import Recording
 
 Array = np.ndarray[Any, Any]
@@ -46,6 +47,11 @@ class Launchable(Protocol):
 
     def launch(self, stream: Any) -> None: ...
 
+    def native(self, rows: Sequence[int | None], stream: Any) -> Launch | None:
+        """Its launch in a stream by native code, if that can be: places are rows of a table, or
+        stay where they are."""
+        ...
+
 
 class Module(Protocol):
     """Functions that were loaded."""
@@ -61,6 +67,11 @@ class FaultWord(Protocol):
     @property
     def address(self) -> int:
         """Where kernels find it."""
+        ...
+
+    @property
+    def pinned(self) -> int:
+        """Where it lies on the host."""
         ...
 
 
@@ -146,6 +157,7 @@ class PinnedWord:
 
     def __init__(self, block: Array, address: int) -> None:
         self.address = address
+        self.pinned: int = block.__array_interface__["data"][0]
         own: Any = block[:4]
         self._words = memoryview(own).cast("I")
 

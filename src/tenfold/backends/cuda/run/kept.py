@@ -35,7 +35,7 @@ def run_kept(
     with program.room() as room, program.running.using(program.callbacks):
         replay, places, waits = program.replay(room), list(room.places), False
         program.capture(room, captures)
-        if replay.single:
+        if program.single:
             stream, room.under_way = device.main, True
         else:
             stream = room.stream
@@ -51,9 +51,9 @@ def run_kept(
             waits |= isinstance(given, DeviceInput) and given.shared
         places[len(program.parameters) :] = [one.address for one in made]
         replay.run(places, stream)
-        if waits and replay.single:
+        if waits and program.single:
             device.wait(stream)
-        elif not replay.single:
+        elif not program.single:
             program.wait(room)
             if room.failed():
                 replay.step_by_step(places)  # that which failed says so

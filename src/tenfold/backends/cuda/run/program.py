@@ -13,6 +13,7 @@ import numpy as np
 from tenfold.backends.cuda.array import DeviceInput, device_input
 from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
+from tenfold.backends.cuda.entry.code import begin, unsupported
 from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.run.bound_plan import BoundPlan
 from tenfold.backends.cuda.run.carry_out import Execution
@@ -20,10 +21,18 @@ from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
-from tenfold.backends.cuda.run.replay import Replay
+from tenfold.backends.cuda.run.replay import Replay, single
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.target import CudaTarget, target_remark
-from tenfold.backends.device_program import Captures, DeviceProgram, Give
+from tenfold.backends.device_program import (
+    BoundCall,
+    Captures,
+    DeviceProgram,
+    Give,
+    bind_call,
+    captures_of,
+)
+from tenfold.backends.guard import Guard
 from tenfold.backends.program import Array, Dispatch, PlanMemory
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
@@ -95,6 +104,7 @@ def release_rooms() -> int:
         with suppress(IndexError):  # whoever calls meanwhile takes one, too
             while True:
                 freed += program._rooms.pop().nbytes
+        freed += sum(one.release() for one in list(program.native))
     return freed
 
 
@@ -125,10 +135,13 @@ class CudaProgram(DeviceProgram):
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
         self._partial = max((found.partial for found in self.code.values()), default=0)
+        self.single = single(plan, self.target)
         self._rooms: list[Room] = []
+        self.native: weakref.WeakSet[Any] = weakref.WeakSet()  # rooms that native entries have
         self.constants = self._uploaded()
         self.results = kernels.results
         _programs.add(self)
+        begin()
 
     def _uploaded(self) -> dict[int, list[Address]]:
         """The constants of all plans, on the device."""
@@ -170,7 +183,7 @@ class CudaProgram(DeviceProgram):
 
     # Running.
 
-    def _enter(self) -> Room:
+    def enter(self) -> Room:
         """A room that nobody else is in. It goes back to the others when all is begun in the main
         stream, or done."""
         try:
@@ -178,17 +191,20 @@ class CudaProgram(DeviceProgram):
         except IndexError:
             return self.new_room((*self.parameters, *self.outputs))
 
+    def leave(self, room: Room) -> None:
+        self._rooms.append(room)
+
     @contextmanager
     def room(self) -> Iterator[Room]:
         """Memory that nobody else uses meanwhile."""
-        found = self._enter()
+        found = self.enter()
         try:
             yield found
         except BaseException:
             self._settle(found)
             raise
         finally:
-            self._rooms.append(found)
+            self.leave(found)
 
     def _settle(self, room: Room) -> None:
         """After an error: what was begun ends before the caller's arrays go, and what it found is
@@ -265,7 +281,7 @@ class CudaProgram(DeviceProgram):
         callbacks: Callbacks | None = None,
         captures: Captures | None = None,
     ) -> list[Array]:
-        running, room = self.running, self._enter()
+        running, room = self.running, self.enter()
         before, running.callbacks = running.callbacks, callbacks or self.callbacks
         try:
             replay = room.replay or self.replay(room)
@@ -273,7 +289,7 @@ class CudaProgram(DeviceProgram):
                 room.follow()
             self.capture(room, captures)
             count = len(given)
-            staging = room.staged[count] if count in room.staged else self._stage(room, count)
+            staging = room.staged[count] if count in room.staged else self.stage(room, count)
             if staging is not None:
                 staging.fill(given)
                 staging.graph.launch(room.stream)
@@ -289,7 +305,7 @@ class CudaProgram(DeviceProgram):
             raise
         finally:
             running.callbacks = before
-            self._rooms.append(room)
+            self.leave(room)
         return made
 
     def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
@@ -320,10 +336,10 @@ class CudaProgram(DeviceProgram):
         device.wait(stream)
         return made
 
-    def _stage(self, room: Room, count: int) -> Staging | None:
+    def stage(self, room: Room, count: int) -> Staging | None:
         """How small arguments, so many, come and go."""
         arguments, replay, made = self.parameters[:count], self.replay(room), None
-        if may_stage(replay, arguments, self.outputs):
+        if may_stage(self.plan, self.target, arguments, self.outputs):
             made = Staging(replay, arguments, self.outputs, room.places)
         room.staged[count] = made
         return made
@@ -378,9 +394,52 @@ class CudaProgram(DeviceProgram):
     ) -> BoundPlan:
         return BoundPlan(self, names, inputs, captures)
 
+    def make_bound(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundCall:
+        return self._bound(slow, captures, guards, updates, answer, False)
+
+    def make_keeping(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundCall:
+        return self._bound(slow, captures, guards, updates, answer, True)
+
+    def _bound(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+        keep: bool,
+    ) -> Any:
+        """A callable that native code answers, where that is supported."""
+        captured = captures_of(captures)
+        made = bind_call(self, slow, captured, guards, updates, answer, keep)
+        if unsupported() is not None:
+            return made
+        from tenfold.backends.cuda.entry.bind import NativeCall
+
+        return NativeCall(self, made, captured, guards, updates, answer, keep)
+
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
         made = DeviceDispatch(slow, self.device)
-        return made, made
+        if unsupported() is not None:
+            return made, made
+        from tenfold.backends.cuda.entry.dispatch import NativeDispatch
+
+        native = NativeDispatch(made)
+        return native.call, native
 
     # Checks.
 

@@ -14,7 +14,20 @@ from tenfold.backends.cuda.recording import Address, Recording, place_address
 from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.memory import DeviceFrame
 from tenfold.backends.cuda.run.record import Recorder, Surroundings, on_device, recordable
+from tenfold.backends.cuda.target import CudaTarget
 from tenfold.plan import LoopStep, Plan
+
+
+def loops(plan: Plan) -> bool:
+    """Whether there is something to be interrupted."""
+    return any(isinstance(s, LoopStep) for p in plan.every for s in p.steps)
+
+
+def single(plan: Plan, target: CudaTarget) -> bool:
+    """Whether a plan is one graph that can't fail, and is not to be interrupted: nobody has to wait
+    for it."""
+    checks = any(k.checks for k in plan.kernels)
+    return on_device(plan, target)[id(plan)] and not (checks or loops(plan))
 
 
 class Replay:
@@ -35,16 +48,8 @@ class Replay:
         self._execution = execution
         self.items: list[Launchable | int] = []
         self.recordings: list[Recording] = []
-        self.loops = any(isinstance(s, LoopStep) for p in plan.every for s in p.steps)
-        self.checks = any(k.checks for k in plan.kernels)
+        self.loops = loops(plan)
         self._record(places)
-
-    @property
-    def single(self) -> bool:
-        """Whether it is one graph that can't fail, and is not to be interrupted: nobody has to wait
-        for it."""
-        (*others, last) = self.items or [0]
-        return not (others or isinstance(last, int) or self.loops or self.checks)
 
     def _record(self, places: Sequence[Address]) -> None:
         plan, below = self.plan, on_device(self.plan, self.around.target)
@@ -67,7 +72,7 @@ class Replay:
             for n in self._numbers
             if not recordable(plan, plan.steps[n], below, self.around.target)
         ]
-        if alone and self.checks:
+        if alone and any(k.checks for k in plan.kernels):
             # A fault that shows in the end would have the host's steps, and what they call, done
             # twice: each step is waited for instead.
             self.items += self._numbers

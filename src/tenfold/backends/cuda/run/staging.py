@@ -1,5 +1,6 @@
 """Small arguments and results by way of pinned memory: their copies are nodes of the graph, so that
-a call is one launch."""
+a call is one launch. `parts` say for native code where each lies from `pinned` on, and its bytes.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from tenfold.backends.cuda.recording import place_address
 from tenfold.backends.cuda.run.record import Recorder, on_device
+from tenfold.backends.cuda.target import CudaTarget
+from tenfold.plan import Plan
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
@@ -39,6 +42,10 @@ class Staging:
             starts.append(total)
             total += -(-type.nbytes // _ALIGN) * _ALIGN
         self._block, address = device.pinned(max(total, 1))
+        self.pinned: int = self._block.__array_interface__["data"][0]
+        self.parts = [
+            n for pair in zip(starts, (t.nbytes for t in types), strict=True) for n in pair
+        ]
         views = [
             device.view(self._block, address + start, start, type)
             for start, type in zip(starts, types, strict=True)
@@ -65,8 +72,8 @@ class Staging:
 
 
 def may_stage(
-    replay: Replay, arguments: Sequence[TensorType], results: Sequence[TensorType]
+    plan: Plan, target: CudaTarget, arguments: Sequence[TensorType], results: Sequence[TensorType]
 ) -> bool:
     """Whether arrays are few bytes, and all of the plan is one graph."""
     total = sum(t.nbytes for t in (*arguments, *results))
-    return total <= MOST and on_device(replay.plan, replay.around.target)[id(replay.plan)]
+    return total <= MOST and on_device(plan, target)[id(plan)]
