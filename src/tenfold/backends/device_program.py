@@ -16,6 +16,7 @@ from tenfold.backends.program import (
     OUTPUT,
     OUTPUTS,
     Array,
+    BoundProgram,
     Program,
     given_by,
 )
@@ -78,7 +79,7 @@ class DeviceProgram(Program):
         guards: Sequence[Guard],
         updates: Sequence[int],
         answer: int | None,
-    ) -> BoundCall:
+    ) -> BoundProgram:
         return bind_call(self, slow, captures_of(captures), guards, updates, answer, False)
 
     def make_keeping(
@@ -88,7 +89,7 @@ class DeviceProgram(Program):
         guards: Sequence[Guard],
         updates: Sequence[int],
         answer: int | None,
-    ) -> BoundCall:
+    ) -> BoundProgram:
         return bind_call(self, slow, captures_of(captures), guards, updates, answer, True)
 
 

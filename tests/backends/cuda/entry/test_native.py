@@ -22,9 +22,11 @@ from tenfold.backends.cuda.driver import device, library
 from tenfold.backends.cuda.entry.code import entries, unsupported
 from tenfold.backends.cuda.entry.plans import ROOMS
 from tenfold.backends.cuda.entry.rooms import StagedRooms
+from tenfold.backends.cuda.run import staging
 from tenfold.backends.cuda.run.program import CudaProgram
 from tenfold.cache import plans
 from tenfold.errors import IndexProblem, TypeMismatch
+from tests.backends.cuda.fake_cublas import FakeCublas
 from tests.backends.cuda.fake_driver import FakeLibrary
 from tests.backends.cuda.simulated import SimulatedGpu, SimulatedPlace
 
@@ -343,6 +345,28 @@ def test_loops_and_hooks_are_for_python(gpu: FailingGpu, python: Python) -> None
     python.calls = 0
     f(there(X))
     assert python.calls == 1
+
+
+@pytest.mark.parametrize("most", [1 << 24, 16])
+def test_a_librarys_products(most: int, monkeypatch: pytest.MonkeyPatch, python: Python) -> None:
+    """A library is told of addresses once: what it reads and makes is copied, if that is little."""
+    gpu = SimulatedGpu(cublas=FakeCublas())
+    records = {**registry._records, "cuda": SimulatedPlace(gpu).record}
+    monkeypatch.setattr(registry, "_records", records)
+    monkeypatch.setattr(staging, "CARRIED", most)
+    plans.clear()
+    big = np.arange(40 * 64, dtype=np.float32).reshape(40, 64) % 7
+    w = np.arange(64 * 48, dtype=np.float32).reshape(64, 48) % 5
+    f = jitted(lambda x, y: ((x + 1) @ w, x @ y, y * 2), big, w)
+    assert "by cublasLt" in f.plan(big, w).explain()
+    python.calls = 0
+    for n in range(3):
+        x, wanted = there(big + n), ((big + n + 1) @ w, (big + n) @ w, w * 2)
+        for got, one in zip(f(x, there(w)), wanted, strict=True):
+            np.testing.assert_array_equal(got.numpy(), one)
+        np.testing.assert_array_equal(x.numpy(), big + n)
+        del got, one
+    assert python.calls == (0 if most > 16 else 3)
 
 
 def test_the_child_of_a_fork_has_no_native_code() -> None:

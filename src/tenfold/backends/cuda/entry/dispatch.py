@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.backends.cpu.entry.table import make_dispatch
+from tenfold.backends.cpu.entry.table import make_native_dispatch
 from tenfold.backends.cuda.entry.bind import NativeCall
 from tenfold.backends.cuda.entry.code import cpu_gate, entries
 from tenfold.backends.python_dispatch import PythonDispatch
 
 
-class NativeDispatch:
+class CudaDispatch:
     """The tables of a callable: what one does not take goes on to the next."""
 
     def __init__(self, python: PythonDispatch) -> None:
         self._python = python
-        call, self._kept = make_dispatch(entries(), python)
-        self.call, self._staged = make_dispatch(cpu_gate(), call)
+        call, self._kept = make_native_dispatch(entries(), python)
+        self.call, self._staged = make_native_dispatch(cpu_gate(), call)
 
     def __len__(self) -> int:
         return len(self._python)
@@ -46,5 +46,6 @@ class NativeDispatch:
             self._staged.remove(plan.staged)
 
     def clear(self) -> None:
-        for one in (self._python, self._kept, self._staged):
-            one.clear()
+        self._python.clear()
+        self._kept.clear()
+        self._staged.clear()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tenfold.backends.cuda.entry.code import entries
 from tenfold.backends.cuda.entry.launch import Launch
 from tenfold.backends.cuda.entry.plans import ROOMS, StagedWord
+from tenfold.backends.cuda.run.staging import carried
 from tenfold.backends.device_program import Captures
 from tenfold.errors import DeviceProblem
 from tenfold.locks import Lock, once
@@ -44,9 +45,13 @@ class KeptRoom:
         fixed = 0 if captures is None else len(captures.arrays)
         count, results = len(program.parameters) - fixed, len(program.outputs)
         rows = [*range(count), *[None] * fixed, *range(count, count + results)]
-        items, launch = program.replay(room).items, None
-        if len(items) == 1 and not isinstance(items[0], int):
-            launch = items[0].native(rows, program.device.main)
+        replay, main, launch = program.replay(room), program.device.main, None
+        if len(replay.items) == 1 and not isinstance(replay.items[0], int):
+            launch = replay.items[0].native(rows, main)
+            if launch is None:
+                moving = [n for n, row in enumerate(rows) if row is not None]
+                graph = carried(replay, room.places, moving)
+                launch = None if graph is None else graph.native(rows, main)
         if launch is None:
             self._never = True
             return False

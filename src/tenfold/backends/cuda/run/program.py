@@ -25,7 +25,6 @@ from tenfold.backends.cuda.run.replay import Replay, single
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.target import CudaTarget, target_remark
 from tenfold.backends.device_program import (
-    BoundCall,
     Captures,
     DeviceProgram,
     Give,
@@ -33,7 +32,7 @@ from tenfold.backends.device_program import (
     captures_of,
 )
 from tenfold.backends.guard import Guard
-from tenfold.backends.program import Array, Dispatch, PlanMemory
+from tenfold.backends.program import Array, BoundProgram, Dispatch, PlanMemory
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
@@ -401,7 +400,7 @@ class CudaProgram(DeviceProgram):
         guards: Sequence[Guard],
         updates: Sequence[int],
         answer: int | None,
-    ) -> BoundCall:
+    ) -> BoundProgram:
         return self._bound(slow, captures, guards, updates, answer, False)
 
     def make_keeping(
@@ -411,7 +410,7 @@ class CudaProgram(DeviceProgram):
         guards: Sequence[Guard],
         updates: Sequence[int],
         answer: int | None,
-    ) -> BoundCall:
+    ) -> BoundProgram:
         return self._bound(slow, captures, guards, updates, answer, True)
 
     def _bound(
@@ -422,7 +421,7 @@ class CudaProgram(DeviceProgram):
         updates: Sequence[int],
         answer: int | None,
         keep: bool,
-    ) -> Any:
+    ) -> BoundProgram:
         """A callable that native code answers, where that is supported."""
         captured = captures_of(captures)
         made = bind_call(self, slow, captured, guards, updates, answer, keep)
@@ -436,9 +435,9 @@ class CudaProgram(DeviceProgram):
         made = DeviceDispatch(slow, self.device)
         if unsupported() is not None:
             return made, made
-        from tenfold.backends.cuda.entry.dispatch import NativeDispatch
+        from tenfold.backends.cuda.entry.dispatch import CudaDispatch
 
-        native = NativeDispatch(made)
+        native = CudaDispatch(made)
         return native.call, native
 
     # Checks.

@@ -4,22 +4,24 @@ a call is one launch. `parts` say for native code where each lies from `pinned` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cuda.recording import place_address
+from tenfold.backends.cuda.recording import LibraryNode, place_address, place_of
 from tenfold.backends.cuda.run.record import Recorder, on_device
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.plan import Plan
 from tenfold.types import TensorType
 
 if TYPE_CHECKING:
+    from tenfold.backends.cuda.driver.device import Launchable
     from tenfold.backends.cuda.run.replay import Replay
 
 Array = np.ndarray[Any, Any]
 MOST = 1 << 18  # bytes of all arguments and results together
+CARRIED = 1 << 24  # and of those on the device
 _ALIGN = 64
 
 
@@ -69,6 +71,29 @@ class Staging:
     def taken(self) -> list[Array]:
         """The results, in memory of their own."""
         return [np.array(view) for view in self.results]
+
+
+def carried(replay: Replay, places: Sequence[int], moving: Collection[int]) -> Launchable | None:
+    """A plan's graph in which arrays that a library reads or makes are copied to fixed places, and
+    from there: whoever launches it need not ask the library anew. `moving` are the places that
+    calls bring. None where that would be many bytes."""
+    plan, recorder = replay.plan, Recorder(replay.around)
+    first = len(plan.graph.parameters)
+    types = [*(p.type for p in plan.graph.parameters), *plan.graph.output_types]
+    nodes = (n for one in replay.recordings for n in one.every() if isinstance(n, LibraryNode))
+    found = {at[0] for node in nodes for at in map(place_of, node.places) if at is not None}
+    fixed = sorted(found.intersection(moving))
+    if sum(types[n].nbytes for n in fixed) > CARRIED:
+        return None
+    at = [places[n] if n in fixed else place_address(n) for n in range(len(places))]
+    for n in fixed:
+        if n < first:
+            recorder.copy(at[n], place_address(n), types[n].nbytes)
+    recorder.steps(replay.frame(at[:first], at[first:]))
+    for n in fixed:
+        if n >= first:
+            recorder.copy(place_address(n), at[n], types[n].nbytes)
+    return replay.around.device.instantiate(recorder.finish(), places)
 
 
 def may_stage(
