@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold.backends.cuda.entry.launch import COPY, KERNEL, Launch, Patch
 from tenfold.backends.cuda.recording import CopyNode, KernelNode, LibraryNode, place_of
 
@@ -17,6 +19,9 @@ _KINDS = {
     "copy": ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4),
     "launch": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
     "wait": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p),
+    "fill": ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p
+    ),
 }
 
 
@@ -68,6 +73,10 @@ def native_launch(graph: Any, rows: Sequence[int | None], stream: int) -> Launch
             if (block := one()) is not None:
                 block.bring()
 
+    def fill(address: int, value: int, count: int, where: int | None) -> None:
+        assert (count, where or 0) == (1, stream)
+        gpu.upload(address, np.array([value], np.uint32), stream)
+
     def counted(name: str, work: Callable[..., None]) -> Any:
         def call(*args: Any) -> int:
             gpu.native.append(name)
@@ -82,7 +91,10 @@ def native_launch(graph: Any, rows: Sequence[int | None], stream: int) -> Launch
 
         return _KINDS[name](call)
 
-    ways = {"current": current, "kernel": point, "copy": point, "launch": launch, "wait": wait}
+    ways = {
+        "current": current, "kernel": point, "copy": point, "launch": launch, "wait": wait,
+        "fill": fill,
+    }  # fmt: skip
     functions = [counted(name, work) for name, work in ways.items()]
     addresses = [ctypes.cast(one, ctypes.c_void_p).value or 0 for one in functions]
     return Launch(addresses, 0xC0DE, 0xF00, stream, patches, functions, held, graph)

@@ -26,6 +26,7 @@ from tenfold.backends.cuda.run import staging
 from tenfold.backends.cuda.run.program import CudaProgram
 from tenfold.cache import plans
 from tenfold.errors import IndexProblem, TypeMismatch
+from tenfold.types import DTYPES
 from tests.backends.cuda.fake_cublas import FakeCublas
 from tests.backends.cuda.fake_driver import FakeLibrary
 from tests.backends.cuda.simulated import SimulatedGpu, SimulatedPlace
@@ -112,7 +113,7 @@ def test_both_ways(gpu: FailingGpu, python: Python) -> None:
 
 @pytest.mark.parametrize("short", ["f32", "bool", "i8", "f64", "c64", "bf16"])
 def test_dtypes(short: str, gpu: FailingGpu, python: Python) -> None:
-    x = X.astype(tn.types.DTYPES[short])
+    x = X.astype(DTYPES[short])
     f = jitted(lambda x, y: np.where(x == y, x, y), x, x)
     python.calls = 0
     np.testing.assert_array_equal(f(x, x), x)
@@ -130,6 +131,26 @@ def test_numbers_and_empty_arrays(gpu: FailingGpu, python: Python) -> None:
     total, nothing, most = f(there(X), there(empty))
     assert (total.item(), most.item(), nothing.shape) == (66, 11, (0, 4))
     assert python.calls == 0
+
+
+@pytest.mark.parametrize("short", ["bool", "i8", "u16", "f16", "f32", "i64", "c64", "c128"])
+def test_numbers_beside_arrays(short: str, gpu: FailingGpu, python: Python) -> None:
+    x, kind = X.astype(DTYPES[short]), DTYPES[short].type
+    f = jitted(lambda x, n: (x + n, n), x, kind(1))
+    one = there(x)
+    for _ in range(2):
+        f(one, kind(1))
+    python.calls = 0
+    for value in (kind(1), kind(0), kind(1), -kind(0) if short[0] in "fc" else kind(1)):
+        total, back = f(one, value)
+        np.testing.assert_array_equal(total.numpy(), x + value)
+        assert back.numpy().tobytes() == value.tobytes()
+        del total, back
+    assert python.calls == 0
+    total = f(one, there(kind(1)))[0]
+    np.testing.assert_array_equal(total.numpy(), x + kind(1))
+    np.testing.assert_array_equal(f(one, np.array(kind(1)))[0].numpy(), x + kind(1))
+    np.testing.assert_array_equal(f(x, kind(1))[0], x + kind(1))
 
 
 def test_arrays_that_are_not_packed(gpu: FailingGpu, python: Python) -> None:

@@ -14,6 +14,7 @@ import pytest
 import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.cuda.array import DeviceArray
+from tenfold.backends.cuda.entry.code import unsupported
 from tenfold.backends.cuda.run.kept import SMALL
 from tenfold.cache import plans
 from tenfold.errors import IndexProblem
@@ -69,6 +70,28 @@ def test_numbers_beside_arrays_are_not_waited_for(gpu: LateGpu) -> None:
     n[...] = 5  # the call has read it
     assert gpu.waited == []
     np.testing.assert_array_equal(got.numpy(), X * 3)
+
+
+def test_numbers_that_change_from_call_to_call(gpu: LateGpu) -> None:
+    """Native code writes them behind the calls that read the former ones."""
+    f = jitted(lambda x, a, b: x * a + b, X, 2.0, 3)
+    x = there(X)
+    for _ in range(2):
+        del [f(x, 2.0, 3) for _ in range(8)][:]  # whose memory is at hand then
+    gpu.waited.clear()
+    numbers = [(1.0, 2), (1.0, -2), (0.5, 2**40), (-0.0, 0), (float("inf"), 1), (2.0, 2)]
+    asked = len(gpu.native)
+    got = [f(x, *pair) for pair in numbers]
+    assert gpu.waited == []
+    fills = gpu.native[asked:].count("fill")
+    plain = tn.jit(lambda x, a, b: x * a + b)
+    for made, pair in zip(got, numbers, strict=True):
+        np.testing.assert_array_equal(made.numpy(), plain(X, *pair))
+    if unsupported() is None:
+        assert 6 <= fills <= 2 * 2 * len(numbers)
+        asked = len(gpu.native)
+        f(x, *numbers[-1])  # they lie there
+        assert gpu.native[asked:].count("fill") == 0
 
 
 def test_a_large_argument_is_waited_for(gpu: LateGpu) -> None:

@@ -3,7 +3,6 @@ all lie on the device, and such with small arrays of NumPy's."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +51,7 @@ class KeptBinding(str):
     def __new__(
         cls,
         room: KeptRoom,
-        arguments: Sequence[Kind],
+        arguments: Sequence[Kind | type[np.generic]],
         outputs: Sequence[Kind],
         guards: Sequence[Guard],
         answer: int | None,
@@ -66,7 +65,7 @@ class KeptBinding(str):
         for kind in outputs:
             words += (id(kind), 0, id(kind.free))
         words[RecordWord.PLAN] = code.address("tn_kept_plan")
-        words[RecordWord.GIVEN] = ctypes.addressof(room.given)
+        words[RecordWord.GIVEN] = room.given(any(isinstance(a, type) for a in arguments))
         words[RecordWord.SLOW] = id(slow)
         words[RecordWord.BOUND] = data_of(bound)
         words[RecordWord.OUTPUTS] = len(outputs)
@@ -106,7 +105,7 @@ class BoundKept:
 class NativeCall:
     """A callable over a program: Python's, and before it what native code answers of its calls."""
 
-    kept: BoundKept | None = None
+    kept: tuple[BoundKept, ...] = ()  # for arrays alone, and with numbers beside them
     staged: BoundPlan | None = None
 
     def __init__(
@@ -135,11 +134,16 @@ class NativeCall:
                 [kind_of(program.device, t.dtype, t.shape) for t in some]
                 for some in (types, outputs)
             )
-            binding = KeptBinding(kept, kinds, made, guards, answer, self.call)
-            gate = entries().address("tn_gate")
-            self.call, binding.method = make_builtin(b"call", gate, binding.address, binding)
-            self.kept = BoundKept(self.call, binding)
-            self._bindings.append(binding)
+            mixed = [
+                t.dtype.type if n in kept.numbers else kind
+                for n, (t, kind) in enumerate(zip(types, kinds, strict=True))
+            ]
+            ways = [kinds, mixed] if 0 < len(kept.numbers) < len(types) else [kinds]
+            self.kept = tuple(
+                _kept(KeptBinding(kept, way, made, guards, answer, self.python)) for way in ways
+            )
+            self.call = self.kept[0].call
+            self._bindings += [one.binding for one in self.kept]
         if staged is not None:
             self.staged = _staged(staged, types, outputs, guards, updates, answer, self.call)
             self.call = self.staged.call
@@ -162,6 +166,12 @@ class NativeCall:
             one.open()
 
 
+def _kept(binding: KeptBinding) -> BoundKept:
+    gate = entries().address("tn_gate")
+    call, binding.method = make_builtin(b"call", gate, binding.address, binding)
+    return BoundKept(call, binding)
+
+
 def _filling(
     python: Callable[..., Any], kept: KeptRoom | None, staged: StagedRooms | None
 ) -> Callable[..., Any]:
@@ -169,10 +179,10 @@ def _filling(
 
     def call(*args: Any, **names: Any) -> Any:
         made = python(*args, **names)
-        there = [isinstance(a, DeviceInput) for a in args]
-        if staged is not None and not any(there):
+        there = any(isinstance(a, DeviceInput) for a in args)
+        if staged is not None and not there:
             staged.fill()
-        elif kept is not None and all(there):
+        elif kept is not None and (there or not args):
             kept.fill()
         return made
 

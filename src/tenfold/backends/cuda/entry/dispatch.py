@@ -33,15 +33,15 @@ class CudaDispatch:
 
     def add(self, plan: NativeCall) -> None:
         self._python.add(plan)
-        if plan.kept is not None:
-            self._kept.add(plan.kept)
+        for one in plan.kept:
+            self._kept.add(one)
         if plan.staged is not None:
             self._staged.add(plan.staged)
 
     def remove(self, plan: NativeCall) -> None:
         self._python.remove(plan)
-        if plan.kept is not None:
-            self._kept.remove(plan.kept)
+        for one in plan.kept:
+            self._kept.remove(one)
         if plan.staged is not None:
             self._staged.remove(plan.staged)
 

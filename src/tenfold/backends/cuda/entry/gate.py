@@ -5,8 +5,10 @@ An argument is a `DeviceArray` of the very kind that the record wants: two addre
 The table of the plan has the addresses of arrays on the device. An output is a new `DeviceArray`
 over a block of its size that waits (see `blocks`): where there is none, Python answers the call.
 
-In the record an argument is a word, its kind; an output three, its kind, nothing, and the list of
-blocks that wait.
+A number of the host may stand for an array without axes: the table has where its value lies.
+
+In the record an argument is a word, its kind or the type of a number; an output three, its kind,
+nothing, and the list of blocks that wait.
 """
 
 from __future__ import annotations
@@ -44,17 +46,25 @@ argument:
   %arg.at = getelementptr ptr, ptr %args, i64 %i
   %arg = load ptr, ptr %arg.at, align 8
 {load_field("%type", "ptr", "%arg", nd.TYPE)}
+  %want = getelementptr ptr, ptr %first, i64 %i
+  %wanted = load ptr, ptr %want, align 8
   %is.array = icmp eq ptr %type, @tn_ndarray
-  br i1 %is.array, label %fields, label %missed, {LIKELY}
+  br i1 %is.array, label %fields, label %number, {LIKELY}
+number:
+  %value = getelementptr i8, ptr %arg, i64 {nd.SCALAR_VALUE}
+  %value.address = ptrtoint ptr %value to i64
+  %is.number = icmp eq ptr %type, %wanted
+  br i1 %is.number, label %data, label %missed
 fields:
 {load_field("%arg.kind", "ptr", "%arg", KIND)}
-  %want = getelementptr ptr, ptr %first, i64 %i
-  %want.kind = load ptr, ptr %want, align 8
-  %same = icmp eq ptr %arg.kind, %want.kind
-  br i1 %same, label %data, label %missed, {LIKELY}
+  %same = icmp eq ptr %arg.kind, %wanted
+  br i1 %same, label %block, label %missed, {LIKELY}
+block:
+{load_field("%arg.address", "ptr", "%arg", ADDRESS)}
+  %block.address = call i64 @PyLong_AsUnsignedLongLong(ptr %arg.address)
+  br label %data
 data:
-{load_field("%number", "ptr", "%arg", ADDRESS)}
-  %address = call i64 @PyLong_AsUnsignedLongLong(ptr %number)
+  %address = phi i64 [ %value.address, %number ], [ %block.address, %block ]
   %row = getelementptr i64, ptr %table, i64 %i
   store i64 %address, ptr %row, align 8
   %i.next = add i64 %i, 1
@@ -89,17 +99,17 @@ output.block:
 output.take:
   %last = sub i64 %waiting, 1
 {load_field("%blocks.items", "ptr", "%blocks", nd.LIST_ITEMS)}
-  %block.at = getelementptr ptr, ptr %blocks.items, i64 %last
-  %block = load ptr, ptr %block.at, align 8
-  call void @Py_IncRef(ptr %block)
+  %new.block.at = getelementptr ptr, ptr %blocks.items, i64 %last
+  %new.block = load ptr, ptr %new.block.at, align 8
+  call void @Py_IncRef(ptr %new.block)
   %taken.off = call i32 @PyList_SetSlice(ptr %blocks, i64 %last, i64 %waiting, ptr null)
   %output.kind = load ptr, ptr %output, align 8
   call void @Py_IncRef(ptr %output.kind)
   %object.kind = getelementptr i8, ptr %object, i64 {KIND}
   store ptr %output.kind, ptr %object.kind, align 8
   %object.address = getelementptr i8, ptr %object, i64 {ADDRESS}
-  store ptr %block, ptr %object.address, align 8
-  %elements = call i64 @PyLong_AsUnsignedLongLong(ptr %block)
+  store ptr %new.block, ptr %object.address, align 8
+  %elements = call i64 @PyLong_AsUnsignedLongLong(ptr %new.block)
   %output.table = add i64 %table.row, %o
   %output.row = getelementptr i64, ptr %table, i64 %output.table
   store i64 %elements, ptr %output.row, align 8

@@ -29,11 +29,12 @@ class LaunchWord(IntEnum):
     SET_COPY = 2
     LAUNCH = 3
     WAIT = 4
-    CONTEXT = 5
-    GRAPH = 6
-    STREAM = 7
-    PATCHES = 8  # how many, and where
-    PATCHES_AT = 9
+    FILL = 5
+    CONTEXT = 6
+    GRAPH = 7
+    STREAM = 8
+    PATCHES = 9  # how many, and where
+    PATCHES_AT = 10
 
 
 class PatchWord(IntEnum):
@@ -45,7 +46,7 @@ class PatchWord(IntEnum):
 
 FUNCTIONS = (
     "cuCtxSetCurrent", "cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemcpyNodeSetParams",
-    "cuGraphLaunch", "cuStreamSynchronize",
+    "cuGraphLaunch", "cuStreamSynchronize", "cuMemsetD32Async",
 )  # fmt: skip
 
 

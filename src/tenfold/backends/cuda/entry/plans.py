@@ -1,12 +1,14 @@
 """The functions that native gates call in place of a plan, as LLVM IR (see the CPU's `entry/abi`).
 
-`tn_kept` launches a plan's graph on arrays that lie on the device, and returns: its table has their
-addresses. `given` is one word, a `Launch` or nothing.
+`tn_kept_plan` launches a plan's graph on arrays that lie on the device, and returns: its table has
+their addresses. Numbers of the host stand beside them: for these it has the address of the value,
+which is sent to a place of the room's where it is not what lies there, four bytes at a time within
+the stream. `given` is a `KeptWord` record; of each number there are five words, `NumberWord`.
 
-`tn_staged` has small arrays of the host brought by way of pinned memory, whose copies are nodes of
-the graph, and waits; it runs without the GIL. `given` is a `StagedWord`s record: how many arrays
-come, how many go, and for each where it lies in pinned memory and its bytes; then a pool of rooms,
-`RoomWord`, each of one caller at a time.
+`tn_staged_plan` has small arrays of the host brought by way of pinned memory, whose copies are
+nodes of the graph, and waits; it runs without the GIL. `given` is a `StagedWord` record: how many
+arrays come, how many go, and for each where it lies in pinned memory and its bytes; then a pool of
+rooms, `RoomWord`, each of one caller at a time.
 
 Both decline where they have no graph, and where something fails: Python does the call then, and
 says what is wrong. What failed is used no more.
@@ -18,10 +20,23 @@ from enum import IntEnum
 
 from tenfold.backends.cpu.entry.abi import DECLINED, DONE
 from tenfold.backends.cpu.entry.record import load_field
-from tenfold.backends.cuda.entry.launch import LaunchWord
+from tenfold.backends.cuda.entry.launch import AWAY, LaunchWord
 from tenfold.backends.llvm.text import Fragment
 
 ROOMS = 16  # that may wait in a pool: so many callers at once are answered by native code
+
+
+class KeptWord(IntEnum):
+    CELL = 0  # where the room says which `Launch`, or none
+    NUMBERS = 1  # how many, and where
+    NUMBERS_AT = 2
+
+
+class NumberWord(IntEnum):
+    ROW = 0
+    PLACE = 1
+    BYTES = 2
+    VALUE = 3  # two words: what lies there
 
 
 class StagedWord(IntEnum):
@@ -40,9 +55,19 @@ class RoomWord(IntEnum):
 _KEPT = f"""
 define dso_local i32 @tn_kept_plan(ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {{
 begin:
-  %launch = load ptr, ptr %given, align 8
+{load_field("%cell", "ptr", "%given", 8 * KeptWord.CELL)}
+{load_field("%count", "i64", "%given", 8 * KeptWord.NUMBERS)}
+{load_field("%numbers", "ptr", "%given", 8 * KeptWord.NUMBERS_AT)}
+  %launch = load ptr, ptr %cell, align 8
   %none = icmp eq ptr %launch, null
-  br i1 %none, label %decline, label %run
+  br i1 %none, label %decline, label %look
+look:
+  %all.there = icmp eq i64 %count, 0
+  br i1 %all.there, label %run, label %send
+send:
+  %sent = call i32 @tn_send(ptr %launch, ptr %table, ptr %numbers, i64 %count)
+  %is.sent = icmp eq i32 %sent, 0
+  br i1 %is.sent, label %run, label %broken
 run:
   %status = call i32 @tn_launch(ptr %launch, ptr %table)
   %begun = icmp eq i32 %status, 0
@@ -50,10 +75,77 @@ run:
 done:
   ret i32 {DONE}
 broken:
-  store ptr null, ptr %given, align 8
+  store ptr null, ptr %cell, align 8
   br label %decline
 decline:
   ret i32 {DECLINED}
+}}
+"""
+
+_SEND = f"""
+define internal i32 @tn_send(ptr %launch, ptr %table, ptr %numbers, i64 %count) nounwind {{
+begin:
+  %value = alloca [16 x i8], align 16
+{load_field("%set.current", "ptr", "%launch", 8 * LaunchWord.SET_CURRENT)}
+{load_field("%context", "ptr", "%launch", 8 * LaunchWord.CONTEXT)}
+{load_field("%fill", "ptr", "%launch", 8 * LaunchWord.FILL)}
+{load_field("%stream", "ptr", "%launch", 8 * LaunchWord.STREAM)}
+  %home = load i64, ptr @tn_at_home, align 8
+  %is.home = icmp ne i64 %home, 0
+  br i1 %is.home, label %enter, label %away
+away:
+  ret i32 {AWAY}
+enter:
+  %entered = call i32 %set.current(ptr %context)
+  %is.entered = icmp eq i32 %entered, 0
+  br i1 %is.entered, label %test, label %failed
+test:
+  %n = phi i64 [ 0, %enter ], [ %n.next, %there ]
+  %more = icmp ult i64 %n, %count
+  br i1 %more, label %number, label %done
+number:
+  %one = getelementptr [{8 * (len(NumberWord) + 1)} x i8], ptr %numbers, i64 %n
+  %row = load i64, ptr %one, align 8
+{load_field("%place", "i64", "%one", 8 * NumberWord.PLACE)}
+{load_field("%bytes", "i64", "%one", 8 * NumberWord.BYTES)}
+  %known = getelementptr i8, ptr %one, i64 {8 * NumberWord.VALUE}
+  %given.at = getelementptr ptr, ptr %table, i64 %row
+  %given = load ptr, ptr %given.at, align 8
+  call void @llvm.memset.p0.i64(ptr %value, i8 0, i64 16, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %value, ptr %given, i64 %bytes, i1 false)
+  br label %part.test
+part.test:
+  %p = phi i64 [ 0, %number ], [ %p.next, %part.next ]
+  %start = shl i64 %p, 2
+  %more.parts = icmp ult i64 %start, %bytes
+  br i1 %more.parts, label %part, label %there
+part:
+  %new.at = getelementptr i32, ptr %value, i64 %p
+  %new = load i32, ptr %new.at, align 4
+  %old.at = getelementptr i32, ptr %known, i64 %p
+  %old = load i32, ptr %old.at, align 4
+  %same = icmp eq i32 %new, %old
+  br i1 %same, label %part.next, label %part.send
+part.send:
+  %target = add i64 %place, %start
+  %status = call i32 %fill(i64 %target, i32 %new, i64 1, ptr %stream)
+  %is.sent = icmp eq i32 %status, 0
+  br i1 %is.sent, label %part.sent, label %failed
+part.sent:
+  store i32 %new, ptr %old.at, align 4
+  br label %part.next
+part.next:
+  %p.next = add i64 %p, 1
+  br label %part.test
+there:
+  store i64 %place, ptr %given.at, align 8
+  %n.next = add i64 %n, 1
+  br label %test
+done:
+  ret i32 0
+failed:
+  %why = phi i32 [ %entered, %enter ], [ %status, %part.send ]
+  ret i32 %why
 }}
 """
 
@@ -165,5 +257,9 @@ decline:
 """
 
 PLANS = Fragment(
-    ("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",), _KEPT + _POOL + _STAGED
+    (
+        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+    ),
+    _SEND + _KEPT + _POOL + _STAGED,
 )

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tenfold.backends.cuda.entry.code import entries
 from tenfold.backends.cuda.entry.launch import Launch
-from tenfold.backends.cuda.entry.plans import ROOMS, StagedWord
+from tenfold.backends.cuda.entry.plans import ROOMS, KeptWord, NumberWord, StagedWord
 from tenfold.backends.cuda.run.staging import carried
 from tenfold.backends.device_program import Captures
 from tenfold.errors import DeviceProblem
@@ -21,6 +23,9 @@ from tenfold.locks import Lock, once
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.run.program import CudaProgram, Room
+
+
+_Number = ctypes.c_uint64 * (len(NumberWord) + 1)
 
 
 class KeptRoom:
@@ -32,11 +37,26 @@ class KeptRoom:
         self._lock = Lock()
         self._held: tuple[Room, Launch] | None = None
         self._never = False  # whether native code can't do it
-        self.given = ctypes.c_uint64(0)  # the launch
+        self._cell = ctypes.c_uint64(0)  # the launch
+        count = len(program.parameters) - (0 if captures is None else len(captures.arrays))
+        # Parameters that numbers of the host may stand for.
+        self.numbers = tuple(
+            n
+            for n, type in enumerate(program.parameters[:count])
+            if not type.rank and n not in program.donated
+        )
+        self._rows: Any = (_Number * len(self.numbers))()
+        cell, rows = ctypes.addressof(self._cell), ctypes.addressof(self._rows)
+        self._arrays: Any = (ctypes.c_uint64 * len(KeptWord))(cell, 0, 0)
+        self._mixed: Any = (ctypes.c_uint64 * len(KeptWord))(cell, len(self.numbers), rows)
+
+    def given(self, numbers: bool) -> int:
+        """What the plan's function is given, for arrays alone or with numbers."""
+        return ctypes.addressof(self._mixed if numbers else self._arrays)
 
     def fill(self) -> None:
         """Have native code answer from now on."""
-        if self._never or self.given.value:
+        if self._never or self._cell.value:
             return
         _hold(self._program, self._captures, self._take)
 
@@ -55,16 +75,21 @@ class KeptRoom:
         if launch is None:
             self._never = True
             return False
+        zeros = np.zeros(2, np.uint64)  # so few bytes are read at once
+        for n in self.numbers:
+            program.device.upload(room.places[n], zeros, main)
         with self._lock:
-            if self.given.value:  # another thread was quicker
+            if self._cell.value:  # another thread was quicker
                 return False
-            self._held, self.given.value = (room, launch), launch.address
+            for row, n in zip(self._rows, self.numbers, strict=True):
+                row[:] = (n, room.places[n], program.parameters[n].nbytes, 0, 0)
+            self._held, self._cell.value = (room, launch), launch.address
         return True
 
     def release(self) -> int:
         """Let go of the room, which nothing is done in: how many bytes."""
         with self._lock:
-            held, self._held, self.given.value = self._held, None, 0
+            held, self._held, self._cell.value = self._held, None, 0
             return 0 if held is None else held[0].nbytes
 
 
