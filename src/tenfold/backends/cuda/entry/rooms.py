@@ -22,7 +22,8 @@ from tenfold.errors import DeviceProblem
 from tenfold.locks import Lock, once
 
 if TYPE_CHECKING:
-    from tenfold.backends.cuda.run.program import CudaProgram, Room
+    from tenfold.backends.cuda.run.program import CudaProgram
+    from tenfold.backends.cuda.run.room import Room
 
 
 _Number = ctypes.c_uint64 * (len(NumberWord) + 1)

@@ -22,7 +22,9 @@ from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay, single
+from tenfold.backends.cuda.run.room import Room, starts_of
 from tenfold.backends.cuda.run.staging import Staging, may_stage
+from tenfold.backends.cuda.run.stepper import CudaStepper
 from tenfold.backends.cuda.target import CudaTarget, target_remark
 from tenfold.backends.device_program import (
     Captures,
@@ -32,7 +34,7 @@ from tenfold.backends.device_program import (
     captures_of,
 )
 from tenfold.backends.guard import Guard
-from tenfold.backends.program import Array, BoundProgram, Dispatch, PlanMemory
+from tenfold.backends.program import Array, BoundProgram, Dispatch
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
@@ -42,52 +44,8 @@ from tenfold.types import TensorType
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
 
-_ALIGN = 256
 PINNED = 1 << 17  # bytes of a result from which it pays to have it in pinned memory
 _EAGER, _NAP = 2e-3, 50e-6  # seconds: a loop is asked all the time at first, then now and then
-
-
-class Room:
-    """What one caller at a time runs a program in: a stream, device memory for inputs, outputs and
-    all that is between, and the word that faults are told by."""
-
-    replay: Replay | None = None
-    captured: Captures | None = None  # what lies in its last inputs
-    under_way = False  # whether something in the main stream may still be at it
-
-    def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
-        self.device = device
-        self.stream = device.stream()
-        starts, total = list[int](), 0
-        for size in (*sizes, arena, partial):
-            starts.append(total)
-            total += -(-max(size, 1) // _ALIGN) * _ALIGN
-        self.nbytes = total
-        self.base = device.alloc(total)
-        weakref.finalize(self, device.free, self.base)
-        *places, self.arena, self.partial = (self.base + start for start in starts)
-        self.partial_bytes = partial
-        self.places = places
-        self.fault = device.fault_word()
-        self.staged: dict[int, Staging | None] = {}  # by the number of arguments
-
-    def more(self, nbytes: int) -> Address:
-        """Memory that lives as long as the room."""
-        made = self.device.alloc(nbytes)
-        weakref.finalize(self, self.device.free, made)
-        return made
-
-    def follow(self) -> None:
-        """Have its stream come after what was begun in the main one."""
-        self.device.follow(self.stream, self.device.main)
-        self.under_way = False
-
-    def failed(self) -> bool:
-        """Whether a kernel told of a fault; it is forgotten."""
-        if not self.fault.value:
-            return False
-        self.fault.value = 0
-        return True
 
 
 _programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
@@ -150,10 +108,7 @@ class CudaProgram(DeviceProgram):
             found[id(plan)] = []
         if not raw:
             return found
-        starts, total = list[int](), 0
-        for _, data in raw:
-            starts.append(total)
-            total += -(-max(len(data), 1) // _ALIGN) * _ALIGN
+        starts, total = starts_of([len(data) for _, data in raw])
         base = device.alloc(total)
         weakref.finalize(self, device.free, base)
         stream = device.stream()
@@ -450,50 +405,3 @@ class CudaProgram(DeviceProgram):
 
     def lend(self, call: SizedKernel, plan: Plan) -> CudaProgram:
         return CudaProgram(plan, self.device, self._kernels, self._backend, strict=self.strict)
-
-
-class CudaStepper:
-    """A program's plan carried out in memory that a check lays out on the host: it is copied to the
-    device and back."""
-
-    def __init__(self, program: CudaProgram) -> None:
-        self.program = program
-
-    def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
-        self._carried_out(plan, memory, [number])
-
-    def whole(self, memory: PlanMemory) -> None:
-        self._carried_out(self.program.plan, memory)
-
-    def _carried_out(
-        self, plan: Plan, memory: PlanMemory, numbers: Sequence[int] | None = None
-    ) -> None:
-        program, device = self.program, self.program.device
-        arrays = [*memory.inputs, *memory.outputs, memory.arena]
-        sizes = [a.nbytes for a in arrays]
-        kernels = program.code
-        if plan not in program.plan.every:  # a part of it, with kernels of its own sizes
-            kernels = program._kernels.find(plan)
-        partial = max((found.partial for found in kernels.values()), default=0)
-        room = Room(device, sizes, 0, partial)
-        for place, array in zip(room.places, arrays, strict=True):
-            device.upload(place, array.reshape(-1).view(np.uint8), room.stream)
-        *places, arena = room.places
-        constants = self._constants(plan)
-        replay = program._replay(plan, room, arena, places, constants, kernels, numbers)
-        replay.run(places, room.stream)
-        device.wait(room.stream)
-        if room.failed():
-            replay.step_by_step(places)
-        for place, array in zip(room.places, arrays, strict=True):
-            if array.flags.writeable and array.nbytes:
-                device.download(array.reshape(-1).view(np.uint8), place, room.stream)
-        device.wait(room.stream)
-
-    def _constants(self, plan: Plan) -> dict[int, list[Address]]:
-        program = self.program
-        if all(id(p) in program.constants for p in plan.every):
-            return program.constants
-        made = CudaProgram(plan, program.device, program._kernels, program.backend)
-        self._kept = made
-        return made.constants
