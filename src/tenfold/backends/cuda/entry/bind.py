@@ -134,11 +134,12 @@ class NativeCall:
                 [kind_of(program.device, t.dtype, t.shape) for t in some]
                 for some in (types, outputs)
             )
-            mixed = [
+            mixed: list[Kind | type[np.generic]] = [
                 t.dtype.type if n in kept.numbers else kind
                 for n, (t, kind) in enumerate(zip(types, kinds, strict=True))
             ]
-            ways = [kinds, mixed] if 0 < len(kept.numbers) < len(types) else [kinds]
+            arrays: Sequence[Kind | type[np.generic]] = kinds
+            ways = [arrays, mixed] if 0 < len(kept.numbers) < len(types) else [arrays]
             self.kept = tuple(
                 _kept(KeptBinding(kept, way, made, guards, answer, self.python)) for way in ways
             )
