@@ -53,9 +53,12 @@ class LateGpu(SimulatedGpu):
         until = len(self.asked[other])
         self.ask(stream, lambda: self.run(other, until))
 
-    def free(self, address: int) -> None:
+    def settle(self) -> None:
         for stream in list(self.asked):
             self.run(stream, len(self.asked[stream]))
+
+    def free(self, address: int) -> None:
+        self.settle()
         super().free(address)
 
     def upload(self, address: int, array: Array, stream: Any) -> None:

@@ -150,6 +150,9 @@ class SimulatedGpu:
     def wait(self, stream: Any) -> None:
         pass
 
+    def settle(self) -> None:
+        pass
+
     def multiplier(self) -> Multiplier:
         assert self.library is not None
         return self.library

@@ -18,7 +18,7 @@ import pytest
 import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.array import ArrayOnDevice
-from tenfold.backends.cuda import dlpack
+from tenfold.backends.cuda import blocks, dlpack
 from tenfold.backends.cuda.array import (
     DeviceArray,
     DeviceInput,
@@ -152,7 +152,8 @@ def test_containers(gpu: Recording) -> None:
     assert made["b"][1].item() == 2.0
 
 
-def test_it_is_freed_when_nobody_has_it() -> None:
+def test_it_is_freed_when_nobody_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "SMALL", -1)
     gpu = Recording()
     made = put(X, gpu)
     address = made.address
@@ -185,7 +186,8 @@ def test_numpy_takes_a_copy() -> None:
     assert repr(made) == "DeviceArray(f32[3,4] on cuda:0)"
 
 
-def test_an_error_on_the_way_frees_what_was_handed_out() -> None:
+def test_an_error_on_the_way_frees_what_was_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "SMALL", -1)
     gpu = Recording()
     made = put(X, gpu)
     with pytest.raises((RuntimeError, BufferError)):  # NumPy takes nothing of a GPU's

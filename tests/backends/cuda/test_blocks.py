@@ -14,6 +14,12 @@ from tests.backends.cuda.simulated import SimulatedGpu
 F32 = np.dtype(np.float32)
 
 
+@pytest.fixture(autouse=True)
+def none_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is the driver's, unless a test says otherwise."""
+    monkeypatch.setattr(blocks, "SMALL", -1)
+
+
 def test_memory_is_given_again_to_arrays_of_its_size() -> None:
     gpu = SimulatedGpu()
     x = DeviceArray(gpu, (8, 4), F32)
@@ -50,3 +56,37 @@ def test_what_is_kept_is_bounded_and_can_be_released(monkeypatch: pytest.MonkeyP
     assert release_rooms() >= 80
     assert blocks_of(gpu).kept == 0
     assert len(freed) == 5
+
+
+def test_small_blocks_come_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "SMALL", 1 << 16)
+    gpu, asked, freed, waited = SimulatedGpu(), list[int](), list[int](), list[int]()
+    alloc = gpu.alloc
+    monkeypatch.setattr(gpu, "alloc", lambda nbytes: asked.append(nbytes) or alloc(nbytes))
+    monkeypatch.setattr(gpu, "free", freed.append)
+    monkeypatch.setattr(gpu, "settle", lambda: waited.append(1))
+    arrays = [DeviceArray(gpu, (10,), F32) for _ in range(blocks.PARTS + 1)]
+    assert asked == [256 * blocks.PARTS] * 2
+    assert len({one.address for one in arrays}) == len(arrays)
+    assert all(one.address % 256 == 0 for one in arrays)
+    first = arrays[0]
+    held = first.__dlpack__()
+    where = first.address
+    del first, arrays[0], held  # others may still be at it
+    assert waited == [1]
+    assert DeviceArray(gpu, (10,), F32).address == where
+    del arrays[: blocks.PARTS - 1]
+    assert release_rooms() == 40 * blocks.PARTS  # of the second, one part is in use
+    assert freed == [where - 256 * (blocks.PARTS - 1)]
+    assert blocks_of(gpu).kept == 40 * (blocks.PARTS - 1)
+    arrays.clear()
+    assert release_rooms() == 40 * blocks.PARTS
+    assert blocks_of(gpu).kept == 0
+    assert len(freed) == 2
+    large = DeviceArray(gpu, (1 << 14,), F32)
+    assert asked[2:] == [blocks.WHOLE]
+    larger = DeviceArray(gpu, ((1 << 14) + 1,), F32)
+    assert asked[3:] == [larger.nbytes]
+    del large, larger
+    empty = [DeviceArray(gpu, (0, n), F32) for n in range(3)]
+    assert len({one.address for one in empty}) == 3

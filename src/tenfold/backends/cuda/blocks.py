@@ -2,8 +2,9 @@
 millisecond to give memory, and waits for all that runs before it takes some back.
 
 A block is given again as soon as its array is gone: what is still under way with it, and what comes
-next, are done in order in the device's main stream. What was handed to another library, whose work
-is in no order with ours, goes back to the driver instead.
+next, are done in order in the device's main stream. Where it was handed to another library, whose
+work is in no order with ours, that is waited for: the driver does so when it gets the block back.
+Small blocks are parts of larger ones, which go back when nobody has any part of them.
 
 Nothing is locked. Lists grow and shrink in one step each, here and in native code (`entry/gate`),
 and arrays come to their end at any moment, in the midst of such code too.
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
 
 KEPT = 1 << 30  # bytes of a device
+SMALL, PARTS, WHOLE = 1 << 16, 64, 1 << 20  # bytes of a part; how many at most, and their bytes
+_ALIGN = 256
 
 
 class Blocks:
@@ -35,6 +38,8 @@ class Blocks:
         self._device = weakref.ref(device)
         self._free: dict[int, list[int]] = {}
         self._given = 0  # bytes that were kept at most
+        self._parts: dict[int, list[int]] = {}  # of blocks that small ones are parts of
+        self._whole: dict[int, int] = {}  # which block one is part of
 
     def of(self, nbytes: int) -> list[int]:
         """Those of a size: who takes the last has it."""
@@ -45,7 +50,37 @@ class Blocks:
         """Bytes."""
         return sum(nbytes * len(addresses) for nbytes, addresses in list(self._free.items()))
 
-    def full(self, nbytes: int) -> bool:
+    def grow(self, device: Device, nbytes: int) -> None:
+        """Have more small blocks of a size."""
+        step = -(-max(nbytes, 1) // _ALIGN) * _ALIGN
+        count = min(PARTS, WHOLE // step)
+        whole = device.alloc(step * count)
+        parts = [whole + n * step for n in range(count)]
+        self._parts[whole] = parts
+        self._whole.update(dict.fromkeys(parts, whole))
+        self.of(nbytes).extend(parts)
+
+    def give(
+        self,
+        device: Device,
+        address: int,
+        nbytes: int,
+        shared: bool,
+        ending: Callable[[], bool] = sys.is_finalizing,
+    ) -> None:
+        """That of an array that is gone, which others may be at if it was shared."""
+        part = address in self._whole
+        if not shared and (part or not self._full(nbytes)):
+            self.of(nbytes).append(address)
+        elif ending():  # the driver frees all when the process ends
+            return
+        elif part:
+            device.settle()
+            self.of(nbytes).append(address)
+        else:
+            device.free(address)
+
+    def _full(self, nbytes: int) -> bool:
         """Whether there is no room for a block of this size. Who asks keeps it if there is."""
         if self._given + nbytes > KEPT:
             self._given = self.kept  # most of what was given may have been taken again
@@ -55,17 +90,33 @@ class Blocks:
         return False
 
     def release(self) -> int:
-        """Give all back to the driver: how many bytes."""
-        device, freed = self._device(), 0
+        """Give all back to the driver that can be: how many bytes."""
+        device = self._device()
         if device is None:
             return 0
         with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
             device.wait(device.main)
-        for nbytes, addresses in list(self._free.items()):
-            with suppress(IndexError):  # whoever makes an array meanwhile takes one, too
-                while True:
-                    device.free(addresses.pop())
-                    freed += nbytes
+        return sum(self._release(device, *one) for one in list(self._free.items()))
+
+    def _release(self, device: Device, nbytes: int, addresses: list[int]) -> int:
+        found = set[int]()
+        with suppress(IndexError):  # whoever makes an array meanwhile takes one, too
+            while True:
+                found.add(addresses.pop())
+        freed = 0
+        for address in found - self._whole.keys():
+            device.free(address)
+            freed += nbytes
+        parts = found & self._whole.keys()
+        for whole in {self._whole[part] for part in parts}:
+            if parts.issuperset(self._parts[whole]):  # nobody has any of it
+                of_it = self._parts.pop(whole)
+                parts.difference_update(of_it)
+                for part in of_it:
+                    del self._whole[part]
+                device.free(whole)
+                freed += nbytes * len(of_it)
+        addresses.extend(parts)
         return freed
 
 
@@ -100,6 +151,10 @@ class Kind:
         """Memory for an array."""
         with suppress(IndexError):
             return self.free.pop()
+        with suppress(DeviceMemoryProblem, IndexError):
+            if self.nbytes <= SMALL:
+                self._blocks.grow(self.device, self.nbytes)
+                return self.free.pop()
         with suppress(DeviceMemoryProblem):
             return self.device.alloc(self.nbytes)
         from tenfold.backends.cuda.run.program import release_rooms
@@ -110,12 +165,9 @@ class Kind:
         except DeviceMemoryProblem:
             raise array_too_large(self.nbytes, f"an array {self.type!r}") from None
 
-    def give(self, address: int, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+    def give(self, address: int) -> None:
         """That of an array that is gone."""
-        if not (self.shared or self._blocks.full(self.nbytes)):
-            self.free.append(address)
-        elif not ending():  # the driver frees all when the process ends
-            self.device.free(address)
+        self._blocks.give(self.device, address, self.nbytes, self.shared)
 
 
 _kinds: WeakKeyDictionary[Any, WeakValueDictionary[Any, Kind]] = WeakKeyDictionary()

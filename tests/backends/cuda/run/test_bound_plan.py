@@ -12,6 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends import registry
+from tenfold.backends.cuda import blocks
 from tenfold.backends.cuda.array import DeviceArray
 from tenfold.backends.cuda.blocks import blocks_of
 from tenfold.backends.cuda.run.bound_plan import stream_handle
@@ -154,8 +155,11 @@ def test_a_capture_is_not_waited_for(gpu: CapturingGpu, monkeypatch: pytest.Monk
     assert waited == [5]
 
 
-def test_memory_of_a_replay_on_its_way_is_given_to_nobody(gpu: CapturingGpu) -> None:
+def test_memory_of_a_replay_on_its_way_is_given_to_nobody(
+    gpu: CapturingGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of what is freed the driver waits for whoever reads or writes it; we do not."""
+    monkeypatch.setattr(blocks, "SMALL", -1)
     w = np.arange(20, dtype=np.float32)
     plan = tn.jit(lambda x: (x * w).sum(axis=1), backend="cuda").plan(X)
     before = blocks_of(gpu).kept

@@ -147,6 +147,10 @@ class Device(Protocol):
 
     def wait(self, stream: Any) -> None: ...
 
+    def settle(self) -> None:
+        """Wait for all that runs on the device, whoever asked for it."""
+        ...
+
     def multiplier(self) -> Multiplier:
         """The library that multiplies matrices here; only where the target names one."""
         ...
@@ -355,6 +359,11 @@ class Gpu:
 
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
+
+    def settle(self) -> None:
+        if os.getpid() == self._process:
+            with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+                self.enter().cuCtxSynchronize()
 
     # Libraries.
 
