@@ -23,6 +23,7 @@ from tenfold.backends.cuda.array import DeviceInput
 from tenfold.backends.cuda.blocks import Kind, kind_of
 from tenfold.backends.cuda.entry.code import cpu_gate, entries
 from tenfold.backends.cuda.entry.rooms import KeptRoom, StagedRooms
+from tenfold.backends.cuda.run.replay import loops
 from tenfold.backends.cuda.run.staging import may_stage
 from tenfold.backends.device_program import BoundCall, Captures
 from tenfold.backends.guard import Guard
@@ -124,7 +125,8 @@ class NativeCall:
         if program.single and not updates and (keep or types):
             kept = KeptRoom(program, captures)
             program.native.add(kept)
-        if not keep and may_stage(program.plan, program.target, types, outputs):
+        small = may_stage(program.plan, program.target, types, outputs)
+        if small and not keep and not loops(program.plan):  # native code can't be interrupted
             staged = StagedRooms(program, captures, len(types))
             program.native.add(staged)
         self.python = self.call = _filling(python.call, kept, staged)
