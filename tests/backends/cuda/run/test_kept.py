@@ -239,6 +239,31 @@ def test_what_is_bound_is_there(gpu: LateGpu) -> None:
     np.testing.assert_array_equal(got.numpy(), (X + 1) * 2 + 1)
 
 
+def test_what_a_replay_reads_outlives_it(gpu: LateGpu) -> None:
+    w = X + 2
+    plan = tn.jit(lambda x: x * w, backend="cuda").plan(X)
+    x = there(X)
+    bound = plan.bind(x)
+    made = bound.outputs
+    bound.replay()
+    del bound, x
+    gc.collect()
+    junk = [there(X * 0) for _ in range(4)]  # in the memory of what is gone
+    np.testing.assert_array_equal(made.numpy(), X * w)
+    del junk
+
+
+def test_what_is_bound_is_read_without_waiting(gpu: LateGpu) -> None:
+    """Replays do not write over it."""
+    f, x = jitted(lambda x: x + 1, X), there(X)
+    bound = tn.jit(lambda x: x * 2, backend="cuda").plan(X).bind(x)
+    gpu.waited.clear()
+    f(x)
+    assert gpu.waited == []
+    f(bound.outputs)
+    assert gpu.waited == [gpu.main]
+
+
 def test_memory_is_released_behind_what_is_under_way(gpu: LateGpu) -> None:
     f = jitted(lambda x: np.sort(x, axis=0) + 1, X)
     x = there(X[::-1])

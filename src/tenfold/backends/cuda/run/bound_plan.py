@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,11 @@ class BoundPlan:
         self.results = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
         captured: list[DeviceArray] = [put(array, device) for array in captures]
         self._kept = (*inputs, *captured)  # whose memory is read
-        for held in (*(one.owner for one in inputs), *captured, *self.results):
-            if isinstance(held, DeviceArray):
-                held.share()  # nobody waits for a replay before these are gone
-        device.wait(device.main)  # replays wait for nobody
+        for one in self.results:
+            one.share()  # replays write over them
+        device.wait(device.main)  # and wait for nobody
+        # Nor does anybody wait for the last one, before memory that it reads is another's.
+        weakref.finalize(self, device.settle).atexit = False
         every: list[DeviceInput | DeviceArray] = [*inputs, *captured, *self.results]
         self._places = [one.address for one in every]
         self._room = program.new_room(())
