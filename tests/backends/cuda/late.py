@@ -86,33 +86,33 @@ class LateGpu(SimulatedGpu):
 class LateGraph(SimulatedGraph):
     """A graph that is launched late, on the places that it had then."""
 
-    gpu: LateGpu
+    def __init__(self, gpu: LateGpu, recording: Recording, places: Sequence[int]) -> None:
+        super().__init__(gpu, recording, places)
+        self.late = gpu
+        self.gpu = _Now(gpu)  # type: ignore[assignment]
 
     def launch(self, stream: Any) -> None:
         places, early = self.places, super().launch
 
         def work() -> None:
             now, self.places = self.places, places
-            real, self.gpu = self.gpu, _Now(self.gpu)  # type: ignore[assignment]
-            try:
-                early(stream)
-            finally:
-                self.places, self.gpu = now, real
+            early(stream)
+            self.places = now
 
-        self.gpu.ask(stream, work)
+        self.late.ask(stream, work)
 
 
 class _Now:
-    """A GPU whose nodes are run at once."""
+    """The GPU, whose nodes are run at once."""
 
     def __init__(self, gpu: LateGpu) -> None:
-        self.gpu, self.memory = gpu, gpu.memory
+        self._gpu = gpu
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gpu, name)
 
     def launch(self, *args: Any) -> None:
-        SimulatedGpu.launch(self.gpu, *args)
+        SimulatedGpu.launch(self._gpu, *args)
 
     def copy(self, *args: Any) -> None:
-        SimulatedGpu.copy(self.gpu, *args)
-
-    def multiplier(self) -> Any:
-        return self.gpu.multiplier()
+        SimulatedGpu.copy(self._gpu, *args)

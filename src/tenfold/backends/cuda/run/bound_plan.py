@@ -50,8 +50,8 @@ class BoundPlan:
         self.results = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
         captured: list[DeviceArray] = [put(array, device) for array in captures]
         self._kept = (*inputs, *captured)  # whose memory is read
-        for one in self.results:
-            one.share()  # replays write over them
+        for result in self.results:
+            result.share()  # replays write over it
         device.wait(device.main)  # and wait for nobody
         # Nor does anybody wait for the last one, before memory that it reads is another's.
         weakref.finalize(self, device.settle).atexit = False
