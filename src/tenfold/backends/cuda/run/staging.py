@@ -26,7 +26,8 @@ _ALIGN = 64
 
 
 class Staging:
-    """A plan's graph with the copies of its first arguments and of its results."""
+    """A plan's graph with the copies of its first arguments and of its results: one each, for
+    those lie side by side here and there."""
 
     def __init__(
         self,
@@ -35,33 +36,29 @@ class Staging:
         results: Sequence[TensorType],
         places: Sequence[int],
     ) -> None:
-        device = replay.around.device
-        first = len(places) - len(results)
-        numbers = [*range(len(arguments)), *range(first, len(places))]
-        types = [*arguments, *results]
-        starts, total = list[int](), 0
+        device, types = replay.around.device, [*arguments, *results]
+        starts, total = [0], 0
         for type in types:
-            starts.append(total)
             total += -(-type.nbytes // _ALIGN) * _ALIGN
-        self._block, address = device.pinned(max(total, 1))
+            starts.append(total)
+        come = starts[len(arguments)]  # bytes of the arguments
+        self._block, pinned = device.pinned(max(total, 1))
         self.pinned: int = self._block.__array_interface__["data"][0]
-        self.parts = [
-            n for pair in zip(starts, (t.nbytes for t in types), strict=True) for n in pair
-        ]
+        pairs = zip(starts, (t.nbytes for t in types), strict=False)
+        self.parts = [number for pair in pairs for number in pair]
         views = [
-            device.view(self._block, address + start, start, type)
-            for start, type in zip(starts, types, strict=True)
+            device.view(self._block, pinned + start, start, type)
+            for start, type in zip(starts, types, strict=False)
         ]
         self.arguments, self.results = views[: len(arguments)], views[len(arguments) :]
-        recorder = Recorder(replay.around)
-        for n, start, type in zip(numbers[: len(arguments)], starts, arguments, strict=False):
-            recorder.copy(place_address(n), address + start, type.nbytes)
-        virtual = [place_address(n) for n in range(len(places))]
-        recorder.steps(replay.frame(virtual[:first], virtual[first:]))
-        for n, start, type in zip(
-            numbers[len(arguments) :], starts[len(arguments) :], results, strict=True
-        ):
-            recorder.copy(address + start, place_address(n), type.nbytes)
+        own, recorder = replay.around.room(total), Recorder(replay.around)
+        recorder.copy(own, pinned, come)
+        at = [own + start for start in starts]
+        first = len(places) - len(results)
+        captured = [place_address(n) for n in range(len(arguments), first)]
+        inputs = [*at[: len(arguments)], *captured]
+        recorder.steps(replay.frame(inputs, at[len(arguments) : len(types)]))
+        recorder.copy(pinned + come, own + come, total - come)
         self.graph = device.instantiate(recorder.finish(), places)
 
     def fill(self, given: Sequence[Array]) -> None:
