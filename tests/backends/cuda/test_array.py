@@ -18,7 +18,7 @@ import pytest
 import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.array import ArrayOnDevice
-from tenfold.backends.cuda import blocks, dlpack
+from tenfold.backends.cuda import dlpack
 from tenfold.backends.cuda.array import (
     DeviceArray,
     DeviceInput,
@@ -27,6 +27,7 @@ from tenfold.backends.cuda.array import (
     on_gpu,
     put,
 )
+from tenfold.backends.cuda.blocks import blocks_of
 from tenfold.backends.cuda.dlpack import CUDA, make_capsule, read_capsule
 from tenfold.cache import plans
 from tenfold.errors import (
@@ -152,18 +153,20 @@ def test_containers(gpu: Recording) -> None:
     assert made["b"][1].item() == 2.0
 
 
-def test_it_is_freed_when_nobody_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SMALL", -1)
+def test_it_is_freed_when_nobody_has_it() -> None:
     gpu = Recording()
     made = put(X, gpu)
     address = made.address
     capsule = made.__dlpack__()
     del made
     gc.collect()
-    assert address not in gpu.freed  # somebody else has it
+    blocks = blocks_of(gpu)
+    blocks.settle(gpu)
+    assert address not in blocks.of(X.nbytes)  # somebody else has it
     del capsule
     gc.collect()
-    assert gpu.freed == [address]
+    blocks.settle(gpu)
+    assert address in blocks.of(X.nbytes)
 
 
 def test_numpy_takes_a_copy() -> None:
@@ -186,16 +189,16 @@ def test_numpy_takes_a_copy() -> None:
     assert repr(made) == "DeviceArray(f32[3,4] on cuda:0)"
 
 
-def test_an_error_on_the_way_frees_what_was_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SMALL", -1)
+def test_an_error_on_the_way_frees_what_was_handed_out() -> None:
     gpu = Recording()
     made = put(X, gpu)
     with pytest.raises((RuntimeError, BufferError)):  # NumPy takes nothing of a GPU's
         np.from_dlpack(made)
-    address = made.address
+    address, blocks = made.address, blocks_of(gpu)
     del made
     gc.collect()
-    assert gpu.freed == [address]
+    blocks.settle(gpu)
+    assert address in blocks.of(X.nbytes)
 
 
 def test_the_interface() -> None:

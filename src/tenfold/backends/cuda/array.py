@@ -3,8 +3,8 @@
 A `DeviceArray` is a result that stayed, or what `tn.device_put` gives. It may be under way: what is
 done with it is done in the device's main stream, behind what makes it, and so is what is done with
 its memory when it is gone. Who takes it elsewhere waits for that stream, or has his own follow it;
-from then on it is `shared`: a call that reads it waits, since others may write over it, and the
-driver gets its memory back, which waits for whoever is still at it. Other libraries' arrays are
+from then on it is `shared`: a call that reads it waits, since others may write over it, and its
+memory is not given again before all that runs was waited for. Other libraries' arrays are
 taken by `__cuda_array_interface__` or DLPack, once their own stream has come to where they were
 made.
 """

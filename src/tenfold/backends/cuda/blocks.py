@@ -3,8 +3,9 @@ millisecond to give memory, and waits for all that runs before it takes some bac
 
 A block is given again as soon as its array is gone: what is still under way with it, and what comes
 next, are done in order in the device's main stream. Where it was handed to another library, whose
-work is in no order with ours, that is waited for: the driver does so when it gets the block back.
-Small blocks are parts of larger ones, which go back when nobody has any part of them.
+work is in no order with ours, all that runs is waited for before it is given again, and not before
+it is needed. Small blocks are parts of larger ones, which go back to the driver when nobody has any
+part of them.
 
 Nothing is locked. Lists grow and shrink in one step each, here and in native code (`entry/gate`),
 and arrays come to their end at any moment, in the midst of such code too.
@@ -37,6 +38,9 @@ class Blocks:
     def __init__(self, device: Device) -> None:
         self._device = weakref.ref(device)
         self._free: dict[int, list[int]] = {}
+        self._shared: list[
+            tuple[int, int]
+        ] = []  # those that others may still be at, and their bytes
         self._given = 0  # bytes that were kept at most
         self._parts: dict[int, list[int]] = {}  # of blocks that small ones are parts of
         self._whole: dict[int, int] = {}  # which block one is part of
@@ -48,7 +52,8 @@ class Blocks:
     @property
     def kept(self) -> int:
         """Bytes."""
-        return sum(nbytes * len(addresses) for nbytes, addresses in list(self._free.items()))
+        free = sum(nbytes * len(addresses) for nbytes, addresses in list(self._free.items()))
+        return free + sum(nbytes for _, nbytes in list(self._shared))
 
     def grow(self, device: Device, nbytes: int) -> None:
         """Have more small blocks of a size."""
@@ -69,16 +74,28 @@ class Blocks:
         ending: Callable[[], bool] = sys.is_finalizing,
     ) -> None:
         """That of an array that is gone, which others may be at if it was shared."""
-        part = address in self._whole
-        if not shared and (part or not self._full(nbytes)):
-            self.of(nbytes).append(address)
-        elif ending():  # the driver frees all when the process ends
-            return
-        elif part:
-            device.settle()
-            self.of(nbytes).append(address)
+        if address not in self._whole and self._full(nbytes):
+            if not ending():  # the driver frees all when the process ends
+                device.free(address)
+        elif shared:
+            self._shared.append((address, nbytes))
         else:
-            device.free(address)
+            self.of(nbytes).append(address)
+
+    def settle(self, device: Device) -> None:
+        """Wait until nobody is at what was shared."""
+        found = list[tuple[int, int]]()
+        with suppress(IndexError):  # those that come meanwhile are not waited for
+            while True:
+                found.append(self._shared.pop())
+        try:
+            if found:
+                device.settle()
+        except DeviceProblem:  # what is captured may not be waited for, say
+            self._shared += found
+        else:
+            for address, nbytes in found:
+                self.of(nbytes).append(address)
 
     def _full(self, nbytes: int) -> bool:
         """Whether there is no room for a block of this size. Who asks keeps it if there is."""
@@ -96,6 +113,7 @@ class Blocks:
             return 0
         with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
             device.wait(device.main)
+        self.settle(device)
         return sum(self._release(device, *one) for one in list(self._free.items()))
 
     def _release(self, device: Device, nbytes: int, addresses: list[int]) -> int:
@@ -150,6 +168,9 @@ class Kind:
     def take(self) -> int:
         """Memory for an array."""
         with suppress(IndexError):
+            return self.free.pop()
+        with suppress(IndexError):
+            self._blocks.settle(self.device)
             return self.free.pop()
         with suppress(DeviceMemoryProblem, IndexError):
             if self.nbytes <= SMALL:

@@ -226,6 +226,21 @@ def test_what_others_may_write_over_is_waited_for(gpu: LateGpu) -> None:
         assert gpu.waited[-1] == gpu.main
 
 
+def test_memory_that_others_read_is_not_given_early(gpu: LateGpu) -> None:
+    f, x = jitted(lambda x: x + 1, X), there(X)
+    made = f(x)
+    address, capsule = made.address, made.__dlpack__(stream=THEIRS)
+    found = np.zeros(X.shape, np.float32)
+    gpu.download(found, address, THEIRS)  # and it is gone before that is done
+    del made, capsule
+    gc.collect()
+    later, addresses = [f(x) for _ in range(70)], set[int]()
+    later += [there(X * 9) for _ in range(70)]
+    addresses.update(one.address for one in later)
+    assert address in addresses
+    np.testing.assert_array_equal(found, X + 1)
+
+
 def test_what_is_bound_is_there(gpu: LateGpu) -> None:
     f = jitted(lambda x: x + 1, X)
     plan = tn.jit(lambda x: x * 2, backend="cuda").plan(X)

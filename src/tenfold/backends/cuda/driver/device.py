@@ -361,9 +361,7 @@ class Gpu:
         self.enter().cuStreamSynchronize(stream)
 
     def settle(self) -> None:
-        if os.getpid() == self._process:
-            with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
-                self.enter().cuCtxSynchronize()
+        self.enter().cuCtxSynchronize()
 
     # Libraries.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, put
@@ -54,7 +55,7 @@ class BoundPlan:
             result.share()  # replays write over it
         device.wait(device.main)  # and wait for nobody
         # Nor does anybody wait for the last one, before memory that it reads is another's.
-        weakref.finalize(self, device.settle).atexit = False
+        weakref.finalize(self, _settle, device).atexit = False
         every: list[DeviceInput | DeviceArray] = [*inputs, *captured, *self.results]
         self._places = [one.address for one in every]
         self._room = program.new_room(())
@@ -102,6 +103,11 @@ class BoundPlan:
                     "take, and the bound arrays no longer hold it",
                     fix="wait after each replay: then the error names the line",
                 )
+
+
+def _settle(device: Device) -> None:
+    with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+        device.settle()
 
 
 def issue(recording: Recording, device: Device, places: Sequence[int], stream: Any) -> None:
