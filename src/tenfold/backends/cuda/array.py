@@ -274,16 +274,20 @@ def device_input(given: Any, device: Device, copies: bool = True) -> DeviceInput
         return None
     if hasattr(given, "detach"):  # torch hands on nothing that it takes gradients of
         given = given.detach()
+    if type(given) in _silent:
+        return _by_dlpack(given, device, copies)
     interface = getattr(given, "__cuda_array_interface__", None)
     if interface is not None and interface.get("version", 0) >= 3:  # which says the stream
         return _by_interface(given, interface, device, copies)
     if hasattr(given, "__dlpack__"):
+        _silent.add(type(given))
         return _by_dlpack(given, device, copies)
     assert interface is not None
     device.wait(_LEGACY)  # nothing is said, so it is the stream that others wait for
     return _by_interface(given, interface, device, copies)
 
 
+_silent = set[type]()  # of arrays whose interface says no stream, and that have DLPack
 _LEGACY = 1  # the number of the stream that all that say nothing use
 _NOT_AT_ALL = -1  # what DLPack calls the stream of whoever sees to the order himself
 

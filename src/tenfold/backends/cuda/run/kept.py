@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input, on_gpu
+from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input
 from tenfold.backends.device_program import Captures
 from tenfold.backends.program import NoMatch
 from tenfold.backends.python_dispatch import PythonDispatch
@@ -91,10 +91,12 @@ class DeviceDispatch(PythonDispatch):
         self.device = device
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        if names or not any(map(on_gpu, args)):
+        if names:
             return super().__call__(*args, **names)
         try:
             taken = [device_input(a, self.device) or a for a in args]
+            if not any(isinstance(a, DeviceInput) for a in taken):
+                return super().__call__(*args)
             kinds = tuple(
                 (a.dtype.type, a.shape) if isinstance(a, _TYPED) else type(a) for a in taken
             )
