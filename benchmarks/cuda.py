@@ -253,12 +253,17 @@ def _calls(n: int) -> dict[str, dict[str, float]]:
     g = tn.jit(function, backend="cuda", keep=True)
     h, t = jax.jit(function), torch.compile(function)
     there, of_jax, of_torch = tn.device_put(x, "cuda"), jax.device_put(x), torch.tensor(x).cuda()
-    nothing = int
+    nothing, wait = int, torch.cuda.synchronize
     bound = f.plan(x).bind(there)
     return {
         f"{n} floats, a bound plan's replay": {"tenfold": clock(bound.replay, bound.wait)},
         f"{n} floats on the device": {
-            "tenfold": clock(lambda: g(there), nothing),
+            "tenfold": clock(lambda: g(there), wait),
+            "jax": clock(lambda: h(of_jax), lambda: jax.block_until_ready(h(of_jax))),
+            "torch.compile": clock(lambda: t(of_torch), wait),
+        },
+        f"{n} floats on the device, waited for": {
+            "tenfold": clock(lambda: (g(there), wait()), nothing),
             "jax": clock(lambda: jax.block_until_ready(h(of_jax)), nothing),
             "torch.compile": clock(lambda: (t(of_torch), torch.cuda.synchronize()), nothing),
         },

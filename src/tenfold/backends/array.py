@@ -18,6 +18,7 @@ AN_ARGUMENT = "an argument"  # whose name is not known
 class ArrayOnDevice(ABC):
     """A packed array in a device's memory. NumPy's functions take it by a copy to the host."""
 
+    __slots__ = ()
     shape: tuple[int, ...]
     dtype: DType
 

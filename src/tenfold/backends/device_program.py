@@ -16,6 +16,7 @@ from tenfold.backends.program import (
     OUTPUT,
     OUTPUTS,
     Array,
+    BoundProgram,
     Program,
     given_by,
 )
@@ -31,6 +32,11 @@ class Captures:
     """Arrays that stand for the last parameters, and never change."""
 
     arrays: tuple[Array, ...]
+
+
+def captures_of(arrays: Sequence[Array]) -> Captures | None:
+    """Them, if there are any."""
+    return Captures(tuple(arrays)) if arrays else None
 
 
 @frozen(eq=False)
@@ -84,8 +90,8 @@ class DeviceProgram(Program):
         guards: Sequence[Guard],
         updates: Sequence[int],
         answer: int | None,
-    ) -> BoundCall:
-        return _bind_call(self, slow, captures, guards, updates, answer, False)
+    ) -> BoundProgram:
+        return bind_call(self, slow, captures_of(captures), guards, updates, answer, False)
 
     def make_keeping(
         self,
@@ -94,8 +100,8 @@ class DeviceProgram(Program):
         guards: Sequence[Guard],
         updates: Sequence[int],
         answer: int | None,
-    ) -> BoundCall:
-        return _bind_call(self, slow, captures, guards, updates, answer, True)
+    ) -> BoundProgram:
+        return bind_call(self, slow, captures_of(captures), guards, updates, answer, True)
 
 
 class CallBinding:
@@ -140,10 +146,10 @@ class CallBinding:
         return True
 
 
-def _bind_call(
+def bind_call(
     program: DeviceProgram,
     slow: Callable[..., Any],
-    captures: Sequence[Array],
+    captured: Captures | None,
     guards: Sequence[Guard],
     updates: Sequence[int],
     answer: int | None,
@@ -151,8 +157,8 @@ def _bind_call(
 ) -> BoundCall:
     """A callable over arrays: `slow` answers what it turns away. With `keep` results stay on the
     device; they do so, too, where an argument lies there."""
-    types = program.parameters[: len(program.parameters) - len(captures)]
-    captured = Captures(tuple(captures)) if captures else None
+    count = 0 if captured is None else len(captured.arrays)
+    types = program.parameters[: len(program.parameters) - count]
     binding = CallBinding(types, updates, program.holds)
 
     def call(*args: Any, **names: Any) -> Any:

@@ -7,6 +7,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from tenfold.backends.cuda.driver.library import _SIGNATURES
+
 MESSAGES = {2: b"out of memory", 100: b"no CUDA-capable device is detected",
             700: b"an illegal memory access was encountered"}  # fmt: skip
 _ATTRIBUTES = {16: 132, 38: 60 << 20}
@@ -15,10 +17,19 @@ _ATTRIBUTES = {16: 132, 38: 60 << 20}
 class FakeFunction:
     """A function of the library: what ctypes would give."""
 
-    def __init__(self, work: Callable[..., int]) -> None:
-        self.work = work
+    native: list[Any] = []  # noqa: RUF012  for all: code that calls one may outlive its library
+
+    def __init__(self, work: Callable[..., int], name: str) -> None:
+        self.work, self.name = work, name
         self.argtypes: Any = None
         self.restype: Any = None
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """Where native code finds it, for good."""
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * len(_SIGNATURES[self.name]))
+        self.native.append(kind(self.work))
+        return ctypes.cast(self.native[-1], ctypes.c_void_p)
 
     def __call__(self, *args: Any) -> int:
         return self.work(*args)
@@ -57,7 +68,7 @@ class FakeLibrary:
             self.called.append(name)
             return self.fails.get(name, 0) or work(*args)
 
-        return FakeFunction(call)
+        return FakeFunction(call, name)
 
     def _cuGetErrorString(self, status: int, text: Any) -> int:  # noqa: N802
         words = MESSAGES.get(status)
@@ -87,7 +98,7 @@ class FakeLibrary:
         return _put(found, 0xC0DE + device)
 
     def _cuCtxSetCurrent(self, context: Any) -> int:  # noqa: N802
-        self.current = context.value - 0xC0DE
+        self.current = getattr(context, "value", context) - 0xC0DE
         return 0
 
     def _cuMemGetInfo_v2(self, free: Any, every: Any) -> int:  # noqa: N802

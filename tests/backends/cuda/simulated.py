@@ -7,6 +7,7 @@ programs, checks) is the backend's own.
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tenfold.backends.backend import Backend
 from tenfold.backends.cuda import compile as compiling
 from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.backend import Place
+from tenfold.backends.cuda.entry.launch import Launch
 from tenfold.backends.cuda.library.cublas import Cublas, Multiplier
 from tenfold.backends.cuda.library.cufft import Cufft, Transformer
 from tenfold.backends.cuda.library.cusolver import Cusolver, Solver
@@ -36,6 +38,7 @@ from tenfold.backends.llvm.target import llvmlite_version
 from tests.backends.cuda.fake_cublas import FakeCublas
 from tests.backends.cuda.fake_cufft import FakeCufft
 from tests.backends.cuda.fake_cusolver import FakeCusolver
+from tests.backends.cuda.native_launch import native_launch
 
 Array = np.ndarray[Any, Any]
 
@@ -81,6 +84,8 @@ class SimulatedGpu:
         self.target: CudaTarget = named(chip, llvmlite_version(), **versions)
         self.races = races
         self.launches: list[tuple[str, int, int]] = []
+        self.blocks: list[weakref.ref[_Pinned]] = []
+        self.native: list[str] = []  # what native code asked the driver for
 
     def home(self, address: int) -> int:
         return self.number
@@ -94,10 +99,12 @@ class SimulatedGpu:
     def pinned(self, nbytes: int) -> tuple[Array, int]:
         address = self.alloc(nbytes)
         self.memory.fill(address, nbytes, 0)
-        return _Pinned(self.memory, address, nbytes), address  # type: ignore[return-value]
+        made = _Pinned(self.memory, address, nbytes)
+        self.blocks.append(weakref.ref(made))
+        return made, address  # type: ignore[return-value]
 
     def fault_word(self) -> _FaultWord:
-        return _FaultWord(self.memory, self.pinned(4)[1])
+        return _FaultWord(self.memory, self.pinned(4)[0])
 
     def result_block(self, nbytes: int) -> Array:
         return np.empty(nbytes, np.uint8)
@@ -110,6 +117,13 @@ class SimulatedGpu:
 
     def stream(self) -> int:
         return 0
+
+    @property
+    def main(self) -> int:
+        return 0
+
+    def follow(self, stream: Any, other: Any) -> None:
+        pass
 
     def captured(self, stream: Any) -> bool:
         return False
@@ -153,6 +167,9 @@ class SimulatedGpu:
         return SimulatedGraph(self, recording, places)
 
     def wait(self, stream: Any) -> None:
+        pass
+
+    def settle(self) -> None:
         pass
 
     def multiplier(self) -> Multiplier:
@@ -207,6 +224,9 @@ class SimulatedGraph:
             else:
                 self.run(node)
 
+    def native(self, rows: Sequence[int | None], stream: int) -> Launch | None:
+        return native_launch(self, rows, stream)
+
     def order(self, recording: Recording) -> list[int]:
         """The numbers of nodes, each after all that it waits for."""
         waits = [len(node.after) for node in recording.nodes]
@@ -249,17 +269,30 @@ class SimulatedGraph:
 
 
 class _Pinned:
-    """Memory of the host that kernels write to."""
+    """Memory of the host that kernels write to. Native code reads and writes bytes of the process,
+    which become those of the simulated memory when a graph is launched, and these when it is waited
+    for."""
 
     def __init__(self, memory: simt.Memory, address: int, nbytes: int) -> None:
         self.memory, self.address, self.nbytes = memory, address, nbytes
+        self.bytes = np.zeros(max(nbytes, 1), np.uint8)
+        self.__array_interface__ = self.bytes.__array_interface__
+
+    def send(self) -> None:
+        self.memory.write(self.address, self.bytes[: self.nbytes])
+
+    def bring(self) -> None:
+        self.bytes[: self.nbytes] = self.memory.read(
+            self.address, np.dtype(np.uint8), (self.nbytes,)
+        )
 
 
 class _FaultWord:
     """A word of such memory."""
 
-    def __init__(self, memory: simt.Memory, address: int) -> None:
-        self.memory, self.address = memory, address
+    def __init__(self, memory: simt.Memory, block: Any) -> None:
+        self.memory, self.address, self._block = memory, block.address, block
+        self.pinned = block.bytes.__array_interface__["data"][0]
 
     @property
     def value(self) -> int:

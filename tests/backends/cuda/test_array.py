@@ -28,6 +28,7 @@ from tenfold.backends.cuda.array import (
     on_gpu,
     put,
 )
+from tenfold.backends.cuda.blocks import blocks_of
 from tenfold.backends.cuda.dlpack import CUDA, make_capsule, read_capsule
 from tenfold.cache import plans
 from tenfold.errors import (
@@ -51,10 +52,18 @@ class Recording(SimulatedGpu):
         super().__init__()
         self.number = number
         self.waited: list[Any] = []
+        self.followed: list[tuple[Any, Any]] = []
         self.freed: list[int] = []
 
     def stream(self) -> int:  # type: ignore[override]
         return 77
+
+    @property
+    def main(self) -> int:  # type: ignore[override]
+        return 78
+
+    def follow(self, stream: Any, other: Any) -> None:
+        self.followed.append((stream, other))
 
     def wait(self, stream: Any) -> None:
         self.waited.append(stream)
@@ -153,10 +162,13 @@ def test_it_is_freed_when_nobody_has_it() -> None:
     capsule = made.__dlpack__()
     del made
     gc.collect()
-    assert address not in gpu.freed  # somebody else has it
+    blocks = blocks_of(gpu)
+    blocks.settle(gpu)
+    assert address not in blocks.of(X.nbytes)  # somebody else has it
     del capsule
     gc.collect()
-    assert gpu.freed == [address]
+    blocks.settle(gpu)
+    assert address in blocks.of(X.nbytes)
 
 
 def test_numpy_takes_a_copy() -> None:
@@ -184,10 +196,11 @@ def test_an_error_on_the_way_frees_what_was_handed_out() -> None:
     made = put(X, gpu)
     with pytest.raises((RuntimeError, BufferError)):  # NumPy takes nothing of a GPU's
         np.from_dlpack(made)
-    address = made.address
+    address, blocks = made.address, blocks_of(gpu)
     del made
     gc.collect()
-    assert gpu.freed == [address]
+    blocks.settle(gpu)
+    assert address in blocks.of(X.nbytes)
 
 
 def test_the_interface() -> None:
@@ -252,16 +265,17 @@ def test_torch_and_cupy_are_imported_when_they_are_asked_for(
 def test_an_interface_and_its_stream() -> None:
     gpu = Recording()
     made = put(X, gpu)
-    gpu.waited.clear()
-    found = device_input(Interfaced(made, stream=0xABC), gpu)
-    assert isinstance(found, DeviceInput)
-    assert (found.address, found.nbytes) == (made.address, X.nbytes)
-    assert gpu.waited == [0xABC]
-    gpu.waited.clear()
-    device_input(Interfaced(made), gpu)  # it says that nothing is left to wait for
-    assert gpu.waited == []
-    device_input(Interfaced(made, version=2), gpu)  # it says nothing
-    assert gpu.waited == [1]
+
+    def waited_for(given: Interfaced) -> set[Any]:
+        gpu.waited.clear()
+        found = device_input(given, gpu)
+        assert isinstance(found, DeviceInput)
+        assert (found.address, found.nbytes) == (made.address, X.nbytes)
+        return set(gpu.waited) - {gpu.main}  # which `made` waits for
+
+    assert waited_for(Interfaced(made, stream=0xABC)) == {0xABC}
+    assert waited_for(Interfaced(made)) == set()  # it says that nothing is left to wait for
+    assert waited_for(Interfaced(made, version=2)) == {1}  # it says nothing
 
 
 def test_dlpack_and_its_stream() -> None:
@@ -272,8 +286,8 @@ def test_dlpack_and_its_stream() -> None:
     found = device_input(foreign, gpu)
     assert found is not None
     assert found.address == made.address
-    assert foreign.streams == [77]  # ours is told to wait for theirs
-    assert gpu.waited == [77]
+    assert foreign.streams == [77]  # one of ours is told to wait for theirs
+    assert gpu.waited == [78, 77]  # the first by `made`, which was asked for no stream
 
 
 def test_types_and_places() -> None:

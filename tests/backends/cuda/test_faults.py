@@ -101,7 +101,7 @@ def test_memory_that_nobody_uses_is_given_back_first(fake: FakeLibrary) -> None:
     f(X)
     fake.full = True
     made = tn.device_put(X, "cuda")
-    assert fake.refused == [X.nbytes]
+    assert fake.refused[-1] == X.nbytes
     assert made.address == fake.next
 
 
@@ -135,6 +135,29 @@ def test_a_gpu_that_gave_up(fake: FakeLibrary) -> None:
     with pytest.raises(DeviceProblem, match="gave up"):
         kept.numpy()
     del kept  # freeing it says nothing: nobody could do anything about it
+
+
+def test_what_shows_after_the_call_is_said_by_the_next(fake: FakeLibrary) -> None:
+    """Nobody waited for the kernel that failed."""
+    f = tn.jit(lambda x: x * 2 + 1, backend="cuda", verify="off")
+    f(X)
+    x = tn.device_put(X, "cuda")
+    for _ in range(3):
+        got = f(x)
+    fake.called.clear()
+    got = f(x)
+    new = "cuGraphExecKernelNodeSetParams_v2"
+    assert fake.called == ["cuCtxSetCurrent", new, "cuGraphLaunch"]  # `got` lies elsewhere
+    for name in ("cuStreamSynchronize", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemFree_v2"):
+        fake.fails[name] = 700
+    with pytest.raises(DeviceProblem, match=r"gave up.*in cuMemcpyDtoHAsync_v2"):
+        got.numpy()
+    for _ in range(2):
+        with pytest.raises(DeviceProblem, match=r"gave up.*in cuGraphLaunch"):
+            f(x)
+    with pytest.raises(DeviceProblem, match="gave up"):
+        np.asarray(got.__cuda_array_interface__)
+    del got
 
 
 def test_a_child_of_a_process_that_used_it(fake: FakeLibrary) -> None:

@@ -180,6 +180,27 @@ def test_a_child_of_this_process() -> None:
     f(X)
 
 
+def test_calls_are_not_waited_for_and_keep_their_order() -> None:
+    """Many calls in a row, whose arrays come and go, among calls with NumPy's."""
+    f = tn.jit(lambda x, y: np.tanh(x) * y - x, backend="cuda")
+    g = tn.jit(lambda x, y: np.tanh(x) * y - x)
+    f(X, Y)
+    assert f.ready(60)
+    f(X, Y)
+    x, y = (tn.device_put(a, "cuda") for a in (X, Y))
+    f(x, y)
+    answered = f.plan(X, Y).program.answered
+    wanted = X
+    for n in range(300):
+        x, wanted = f(x, y), g(wanted, Y)
+        if n % 50 == 0:
+            bits([f(X, Y)], [g(X, Y)])
+        if n % 100 == 99:
+            assert tn.release_memory()
+    bits([x.numpy()], [wanted])
+    assert f.plan(X, Y).program.answered == answered + 306
+
+
 def test_torch() -> None:
     torch: Any = pytest.importorskip("torch")
     if not torch.cuda.is_available():
@@ -204,6 +225,31 @@ def test_torch() -> None:
         late = x * 2
         got = f(late, Y)
     bits([got.cpu().numpy()], [tn.jit(lambda x, y: x * y + 1)(X * 2, Y)])
+
+
+def test_who_writes_over_what_a_call_reads() -> None:
+    torch: Any = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this torch has no CUDA")
+    f = tn.jit(lambda x: np.sort(x, axis=0) + 1, backend="cuda")
+    wanted = tn.jit(lambda x: np.sort(x, axis=0) + 1)(X)
+    f(X)
+    assert f.ready(60)
+    for _ in range(3):
+        f(tn.device_put(X, "cuda"))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(20):
+            x = tn.device_put(X, "cuda")
+            first = f(x)
+            other = x.to_torch()
+            second = f(x)  # which waits: others have it
+            other.zero_()
+            doubled = first.to_torch() * 2  # torch's stream follows the call
+            foreign = torch.from_numpy(X).cuda()
+            third = f(foreign)
+            foreign.zero_()
+            bits([first.numpy(), second.numpy(), third.cpu()], [wanted] * 3)
+            bits([doubled.cpu()], [wanted * 2])
 
 
 def test_cupy() -> None:

@@ -1,17 +1,18 @@
 """Arrays that lie on a GPU: our own, and those of other libraries.
 
-A `DeviceArray` is a result that stayed, or what `tn.device_put` gives. It is whole when somebody
-has it: who made it has waited, so no other stream has to. Its memory is freed with it; the driver
-waits for whoever still reads it. Other libraries' arrays are taken by `__cuda_array_interface__`
-or DLPack, once their own stream has come to where they were made.
+A `DeviceArray` is a result that stayed, or what `tn.device_put` gives. It may be under way: what is
+done with it is done in the device's main stream, behind what makes it, and so is what is done with
+its memory when it is gone. Who takes it elsewhere waits for that stream, or has his own follow it;
+from then on it is `shared`: a call that reads it waits, since others may write over it, and its
+memory is not given again before all that runs was waited for. Other libraries' arrays are
+taken by `__cuda_array_interface__` or DLPack, once their own stream has come to where they were
+made.
 """
 
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -25,15 +26,9 @@ from tenfold.backends.array import (
     elsewhere,
     host_array,
 )
-from tenfold.backends.cuda.blocks import blocks_of
+from tenfold.backends.cuda.blocks import Kind, kind_of
 from tenfold.backends.cuda.dlpack import CUDA, MANAGED, make_capsule, read_capsule
-from tenfold.backends.cuda.faults import array_too_large
-from tenfold.errors import (
-    DeviceMemoryProblem,
-    DeviceProblem,
-    TenfoldError,
-    TypeMismatch,
-)
+from tenfold.errors import DeviceProblem, TenfoldError, TypeMismatch
 from tenfold.frozen import frozen
 from tenfold.types import BFLOAT16, DType, TensorType, as_dtype
 
@@ -46,31 +41,47 @@ ALIGNED = 16  # bytes: what kernels' buffers begin at multiples of
 class DeviceArray(ArrayOnDevice):
     """A packed array in a GPU's memory. Other libraries take it on the device as it is."""
 
+    __slots__ = ("__weakref__", "address", "kind")  # where `entry/gate` finds and puts them
+    address: int
+    kind: Kind
+
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType) -> None:
         """Memory for an array; whatever is in it."""
-        self.device, self.shape, self.dtype = device, shape, dtype
-        blocks, nbytes = blocks_of(device), self.nbytes
-        kept = blocks.take(nbytes)
-        self.address = self._allocated() if kept is None else kept
-        self._end: Any = weakref.finalize(self, blocks.give, self.address, nbytes)
-        self._end.atexit = False  # the driver frees all when the process ends
+        self.kind = kind_of(device, dtype, shape)
+        self.address = self.kind.take()
 
-    def shared(self) -> None:
-        """Have the driver wait for whoever reads it when it is freed: others do."""
-        if self._end.detach() is not None:
-            self._end = weakref.finalize(self, self.device.free, self.address)
-            self._end.atexit = False
-
-    def _allocated(self) -> int:
-        with suppress(DeviceMemoryProblem):
-            return self.device.alloc(self.nbytes)
-        from tenfold.backends.cuda.run.program import release_rooms
-
-        release_rooms()  # what programs keep while nobody calls them
+    def __del__(self) -> None:
         try:
-            return self.device.alloc(self.nbytes)
-        except DeviceMemoryProblem:
-            raise array_too_large(self.nbytes, f"an array {self.type!r}") from None
+            kind, address = self.kind, self.address
+        except AttributeError:  # there was no memory for it
+            return
+        kind.give(address)
+
+    @property
+    def device(self) -> Device:
+        return self.kind.device
+
+    @property
+    def type(self) -> TensorType:
+        return self.kind.type
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.kind.type.shape
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.kind.type.dtype
+
+    @property
+    def shared(self) -> bool:
+        """Whether others have it."""
+        return self.kind.shared
+
+    def share(self) -> None:
+        """Let others have it: they are waited for when it is gone, or read, from now on."""
+        if not self.shared:
+            self.kind = kind_of(self.device, self.dtype, self.shape, shared=True)
 
     @property
     def place(self) -> str:
@@ -78,9 +89,9 @@ class DeviceArray(ArrayOnDevice):
 
     def numpy(self) -> HostArray:
         made: HostArray = np.empty(self.shape, self.dtype)
-        stream = stream_of(self.device)
-        self.device.download(made, self.address, stream)
-        self.device.wait(stream)
+        device = self.device
+        device.download(made, self.address, device.main)
+        device.wait(device.main)
         return made
 
     # To other libraries.
@@ -89,7 +100,8 @@ class DeviceArray(ArrayOnDevice):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.dtype == BFLOAT16:
             raise AttributeError("this protocol has no bfloat16: take the array by DLPack")
-        self.shared()
+        self.share()
+        self.device.wait(self.device.main)  # not all who take it look at its stream
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -117,8 +129,20 @@ class DeviceArray(ArrayOnDevice):
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"the array lies on cuda:{self.device.number}, not where it is asked")
         given = self.copy() if copy else self
-        given.shared()
+        given.share()
+        given._hand_on(stream)
         return make_capsule(given.address, self.device.number, self.shape, self.dtype, given)
+
+    def _hand_on(self, stream: Any) -> None:
+        """Have a stream that DLPack names follow what is done with the array; where it names none,
+        or one that is captured, wait for it."""
+        device = self.device
+        if stream == _NOT_AT_ALL:
+            return
+        if stream is None or device.captured(stream):
+            device.wait(device.main)
+        else:
+            device.follow(stream, device.main)
 
     def to_torch(self) -> Any:
         """The same memory as a tensor of torch's."""
@@ -135,7 +159,7 @@ class DeviceArray(ArrayOnDevice):
     # On the device.
 
     def copy(self) -> DeviceArray:
-        return copied(DeviceInput(self.address, self.shape, self.dtype, self), self.device)
+        return copied(_own_input(self), self.device)
 
     def _given_back(self, made: Any) -> DeviceArray:
         return put(made, self.device)
@@ -144,8 +168,9 @@ class DeviceArray(ArrayOnDevice):
 _streams: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def stream_of(device: Device) -> Any:
-    """The stream that copies of arrays go by."""
+def _waiting_stream(device: Device) -> Any:
+    """A stream in which nothing is done but to wait for others' streams: the main one never waits
+    for what is not ours."""
     found = _streams.get(device)
     if found is None:
         found = _streams.setdefault(device, device.stream())
@@ -161,6 +186,7 @@ class DeviceInput:
     dtype: DType
     owner: Any  # keeps the memory
     give: Callable[[DeviceArray], Any] | None = None  # makes a result an array of its library
+    shared: bool = True  # whether others may write over it, or give its memory away
 
     @property
     def nbytes(self) -> int:
@@ -179,19 +205,22 @@ def put(given: Any, device: Device) -> DeviceArray:
         return copied(found, device)
     host = host_array(given)
     made = DeviceArray(device, host.shape, host.dtype)
-    stream = stream_of(device)
-    device.upload(made.address, host, stream)
-    device.wait(stream)
+    device.upload(made.address, host, device.main)
+    device.wait(device.main)
     return made
 
 
 def copied(given: DeviceInput, device: Device) -> DeviceArray:
     """A copy on the device."""
     made = DeviceArray(device, given.shape, given.dtype)
-    stream = stream_of(device)
-    device.copy(made.address, given.address, given.nbytes, stream)
-    device.wait(stream)
+    device.copy(made.address, given.address, given.nbytes, device.main)
+    if given.shared:
+        device.wait(device.main)
     return made
+
+
+def _own_input(given: DeviceArray) -> DeviceInput:
+    return DeviceInput(given.address, given.shape, given.dtype, given, shared=given.shared)
 
 
 # Arrays of other libraries.
@@ -240,22 +269,27 @@ def device_input(given: Any, device: Device, copies: bool = True) -> DeviceInput
     if isinstance(given, DeviceArray):
         if given.device is not device:
             raise _elsewhere(given.device.number, device)
-        return DeviceInput(given.address, given.shape, given.dtype, given)
+        return _own_input(given)
     if not on_gpu(given):
         return None
     if hasattr(given, "detach"):  # torch hands on nothing that it takes gradients of
         given = given.detach()
+    if type(given) in _silent:
+        return _by_dlpack(given, device, copies)
     interface = getattr(given, "__cuda_array_interface__", None)
     if interface is not None and interface.get("version", 0) >= 3:  # which says the stream
         return _by_interface(given, interface, device, copies)
     if hasattr(given, "__dlpack__"):
+        _silent.add(type(given))
         return _by_dlpack(given, device, copies)
     assert interface is not None
     device.wait(_LEGACY)  # nothing is said, so it is the stream that others wait for
     return _by_interface(given, interface, device, copies)
 
 
+_silent = set[type]()  # of arrays whose interface says no stream, and that have DLPack
 _LEGACY = 1  # the number of the stream that all that say nothing use
+_NOT_AT_ALL = -1  # what DLPack calls the stream of whoever sees to the order himself
 
 
 def _by_interface(
@@ -290,7 +324,7 @@ def _by_dlpack(given: Any, device: Device, copies: bool) -> DeviceInput:
     kind, number = given.__dlpack_device__()
     if kind == CUDA and number != device.number:
         raise _elsewhere(number, device)
-    stream = stream_of(device)
+    stream = _waiting_stream(device)
     capsule = given.__dlpack__(stream=_handle(stream))  # has our stream wait for theirs
     device.wait(stream)
     found = read_capsule(capsule)

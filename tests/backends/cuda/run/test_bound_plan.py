@@ -154,17 +154,24 @@ def test_a_capture_is_not_waited_for(gpu: CapturingGpu, monkeypatch: pytest.Monk
     assert waited == [5]
 
 
-def test_memory_of_a_replay_on_its_way_is_given_to_nobody(gpu: CapturingGpu) -> None:
-    """Of what is freed the driver waits for whoever reads or writes it; we do not."""
+def test_memory_of_a_replay_on_its_way_is_given_to_nobody(
+    gpu: CapturingGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is waited for when a bound plan is gone, then what it had is free."""
     w = np.arange(20, dtype=np.float32)
     plan = tn.jit(lambda x: (x * w).sum(axis=1), backend="cuda").plan(X)
-    before = blocks_of(gpu).kept
     there = tn.device_put(X, "cuda")
+    where, waiting, settled = there.address, blocks_of(gpu).of(X.nbytes), list[bool]()
+    monkeypatch.setattr(gpu, "settle", lambda: settled.append(where in waiting))
     bound = plan.bind(there)
     bound.replay()
-    del bound, there
+    del there
     gc.collect()
-    assert blocks_of(gpu).kept == before
+    assert settled == []
+    del bound
+    gc.collect()
+    assert settled[0] is False
+    assert where in waiting
 
 
 def test_no_copy_is_bound_in_place_of_an_array(gpu: CapturingGpu) -> None:

@@ -13,8 +13,9 @@ from tenfold.backends.cpu.entry import ndarray as nd
 from tenfold.backends.cpu.entry.abi import Argument, CallSpec
 from tenfold.backends.cpu.entry.kept_memory import keep_memory
 from tenfold.backends.cpu.entry.record import POOL_SLOTS, RECORD_WORDS, WRITES, RecordWord
+from tenfold.backends.cpu.entry.slots import hash_of
 from tenfold.backends.cpu.link.loader import Image, load, process_symbol
-from tenfold.backends.guard import KINDS, Guard
+from tenfold.backends.guard import KINDS, Guard, kind_of
 from tenfold.errors import ValueProblem
 from tenfold.frozen import frozen
 from tenfold.locks import Lock
@@ -29,7 +30,7 @@ _POOL = range(RecordWord.POOL, RecordWord.POOL + POOL_SLOTS)
 
 GATE_EXPORTS = (
     "tn_gate", "tn_dispatch", "tn_run",
-    "tn_kept", "tn_kept_shrink", "tn_handler", "tn_handler_name",
+    "tn_kept", "tn_kept_shrink", "tn_kept_age", "tn_handler", "tn_handler_name",
 )  # fmt: skip
 _gates: list[Image] = []
 _making = Lock()
@@ -130,6 +131,11 @@ class NativeBinding(str):
         return data_of(self._record)
 
     @property
+    def hash(self) -> int:
+        """What `tn_hash` finds for its arguments."""
+        return hash_of(self.entry.arguments)
+
+    @property
     def types(self) -> list[TensorType]:
         """Those of the arguments."""
         return [argument.type for argument in self.entry.arguments]
@@ -170,6 +176,15 @@ def data_of(array: Array) -> int:
     return address
 
 
+def guard_words(guards: Sequence[Guard]) -> list[int]:
+    """Guards as the gate reads them."""
+    words = list[int]()
+    for guard in guards:
+        where, key, expected = guard
+        words += (KINDS.index(kind_of(guard)), id(where), id(key), id(expected))
+    return words
+
+
 def _pack_bound(entry: CallSpec, captures: Sequence[Array], guards: Sequence[Guard]) -> Array:
     """Guards, the captures' data, and the sizes of what must lie apart."""
     if len(captures) != entry.captures or len(guards) != len(entry.guards):
@@ -177,9 +192,7 @@ def _pack_bound(entry: CallSpec, captures: Sequence[Array], guards: Sequence[Gua
             f"{entry.name}: {len(captures)} captures and {len(guards)} guards given, "
             f"{entry.captures} and {len(entry.guards)} wanted"
         )
-    words: list[int] = []
-    for kind, (where, key, expected) in zip(entry.guards, guards, strict=True):
-        words += (KINDS.index(kind), id(where), id(key), id(expected))
+    words = guard_words(guards)
     for array in captures:
         if not (array.flags.c_contiguous and array.flags.aligned):
             raise ValueProblem(f"{entry.name}: a captured array is not contiguous; copy it")

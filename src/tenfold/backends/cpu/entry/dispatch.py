@@ -26,7 +26,7 @@ from tenfold.backends.llvm.text import Fragment
 _PACKED = nd.CONTIGUOUS | nd.ALIGNED
 
 
-def _mix(name: str, before: str, word: str) -> str:
+def mix(name: str, before: str, word: str) -> str:
     """Lines: both halves of a product, so that every bit of a word counts."""
     return f"""  {name}.in = xor i64 {before}, {word}
   {name}.wide = zext i64 {name}.in to i128
@@ -37,7 +37,10 @@ def _mix(name: str, before: str, word: str) -> str:
   {name} = xor i64 {name}.low, {name}.high"""
 
 
-_HASH = f"""
+def _hash(array: str) -> str:
+    """The function that hashes arguments, with the blocks from `array` to `axis.test`, which leaves
+    `%sum`, for those that are arrays."""
+    return f"""
 define internal i64 @tn_hash(ptr %args, i64 %nargs) nounwind {{
 begin:
   br label %test
@@ -53,6 +56,18 @@ argument:
   %i.next = add i64 %i, 1
   %is.array = icmp eq i64 %type, ptrtoint (ptr @tn_ndarray to i64)
   br i1 %is.array, label %array, label %other, {LIKELY}
+{array.strip()}
+other:
+{mix("%foreign", "%hash", "%type")}
+  br label %test
+end:
+  %odd = or i64 %hash, 1
+  ret i64 %odd
+}}
+"""
+
+
+_ARRAY = f"""
 array:
 {load_field("%dtype", "ptr", "%arg", nd.DESCR)}
 {load_field("%scalar", "i64", "%dtype", nd.SCALAR_TYPE)}
@@ -60,7 +75,7 @@ array:
 {load_field("%dims", "ptr", "%arg", nd.DIMS)}
   %rank.wide = zext i32 %rank to i64
   %kind = add i64 %scalar, %rank.wide
-{_mix("%element", "%hash", "%kind")}
+{mix("%element", "%hash", "%kind")}
   br label %axis.test
 axis.test:
   %k = phi i64 [ 0, %array ], [ %k.next, %axis ]
@@ -70,16 +85,9 @@ axis.test:
 axis:
   %extent.at = getelementptr i64, ptr %dims, i64 %k
   %extent = load i64, ptr %extent.at, align 8
-{_mix("%sum.next", "%sum", "%extent")}
+{mix("%sum.next", "%sum", "%extent")}
   %k.next = add i64 %k, 1
   br label %axis.test
-other:
-{_mix("%foreign", "%hash", "%type")}
-  br label %test
-end:
-  %odd = or i64 %hash, 1
-  ret i64 %odd
-}}
 """
 
 _COPY = f"""
@@ -282,11 +290,19 @@ slow:
 }}
 """
 
-DISPATCH = Fragment(
+PACK = Fragment(
     (
         "declare ptr @tn_new_copy(ptr, i32)",
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare i64 @llvm.smax.i64(i64, i64)",
     ),
-    _HASH + _MAY_PACK + _COPY + _DISPATCH,
+    _MAY_PACK + _COPY,
 )
+
+
+def dispatch_text(array: str) -> Fragment:
+    """Dispatch over arguments of which arrays are hashed in this way."""
+    return Fragment((), _hash(array) + _DISPATCH)
+
+
+DISPATCH = dispatch_text(_ARRAY)

@@ -418,7 +418,7 @@ _HEAD = (
     "define internal ptr @tn_enter(ptr %record, ptr %args, i64 %nargs) "
     'nounwind noinline "probe-stack"="inline-asm" {'
 )
-_ENTER = (_HEAD, _ARGUMENTS, _GUARDS, _CAPTURES, _OUTPUTS, _INVOKE, _ANSWER, _ENDS, "}")
+
 
 _GATE = f"""
 define dso_local ptr @tn_gate(ptr %self, ptr %args, i64 %nargs, ptr %names) nounwind {{
@@ -443,7 +443,14 @@ slow:
 _NO_ARENA = "a call needs %zd bytes of memory for what it computes on the way"
 _MESSAGE = f'@tn_no_arena = internal constant [{len(_NO_ARENA) + 1} x i8] c"{_NO_ARENA}\\00"'
 
-GATE = Fragment(
-    (*_DECLARATIONS, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"),
-    _MESSAGE + "\n" + "\n".join((*(part.strip("\n") for part in _ENTER), _GATE)),
-)
+
+def gate_text(arguments: str, outputs: str) -> Fragment:
+    """The gate for arguments that are looked at in this way, and outputs that are made in that."""
+    parts = (_HEAD, arguments, _GUARDS, _CAPTURES, outputs, _INVOKE, _ANSWER, _ENDS, "}")
+    return Fragment(
+        (*_DECLARATIONS, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"),
+        _MESSAGE + "\n" + "\n".join((*(part.strip("\n") for part in parts), _GATE)),
+    )
+
+
+GATE = gate_text(_ARGUMENTS, _OUTPUTS)

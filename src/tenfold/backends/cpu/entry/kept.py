@@ -314,7 +314,7 @@ done:
   ret i64 %given.back
 }}
 
-define internal void @tn_kept_age() {SMALL} {{
+define dso_local void @tn_kept_age() {SMALL} {{
 begin:
 {_SLOTS}
 {kept_word("%aged", KeptWord.AGED)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
@@ -33,12 +34,19 @@ _BITS = 2**64 - 1
 
 def hash_of(arguments: tuple[Argument, ...]) -> int:
     """What `tn_hash` finds for such arguments."""
-    found = len(arguments)
+    words = list[int]()
     for argument in arguments:
         scalar = DTYPES[SHORT[argument.type.dtype]].type
-        for word in (id(scalar) + argument.type.rank, *argument.type.shape):
-            product = ((found ^ word) & _BITS) * FACTOR
-            found = product & _BITS ^ product >> 64
+        words += (id(scalar) + argument.type.rank, *argument.type.shape)
+    return hash_words(len(arguments), words)
+
+
+def hash_words(count: int, words: Iterable[int]) -> int:
+    """The hash of so many arguments by the words that are mixed for them."""
+    found = count
+    for word in words:
+        product = ((found ^ word) & _BITS) * FACTOR
+        found = product & _BITS ^ product >> 64
     return found | 1
 
 

@@ -7,19 +7,13 @@ another table takes the place of this one in a single store. What a call has ent
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tenfold.backends.cpu.entry import ndarray as nd
-from tenfold.backends.cpu.entry.bind import (
-    BoundPlan,
-    MethodDef,
-    NativeBinding,
-    data_of,
-    make_builtin,
-)
-from tenfold.backends.cpu.entry.slots import DispatchWord, TableWord, hash_of, put, take_out
+from tenfold.backends.cpu.entry.bind import MethodDef, data_of, make_builtin
+from tenfold.backends.cpu.entry.slots import DispatchWord, TableWord, put, take_out
 from tenfold.backends.cpu.link.loader import Image
 from tenfold.locks import Lock
 
@@ -31,12 +25,31 @@ WordArray = np.ndarray[Any, np.dtype[np.uint64]]
 _LEAST = 8  # slots
 
 
+class Record(Protocol):
+    """What a plan is bound to, as a record in memory."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def hash(self) -> int:
+        """What `tn_hash` finds for its arguments."""
+        ...
+
+
+class Recorded(Protocol):
+    """A callable over a plan that has a record."""
+
+    @property
+    def binding(self) -> Record: ...
+
+
 class DispatchTable:
     """The words that `dispatch` reads, and the plans that they name."""
 
     __slots__ = ("plans", "used", "words")
 
-    def __init__(self, plans: Iterable[NativeBinding]) -> None:
+    def __init__(self, plans: Iterable[Record]) -> None:
         self.plans = {plan.address: plan for plan in plans}
         size = _LEAST
         while size < 4 * len(self.plans):
@@ -45,21 +58,21 @@ class DispatchTable:
         self.words[TableWord.MASK] = size - 1
         self.used = len(self.plans)  # slots, those of plans that were removed too
         for address, plan in self.plans.items():
-            put(self.words, hash_of(plan.entry.arguments), address)
+            put(self.words, plan.hash, address)
         self._count()
 
-    def add(self, plan: NativeBinding) -> bool:
+    def add(self, plan: Record) -> bool:
         """One more plan; whether there was room for it."""
         if 2 * (self.used + 1) > int(self.words[TableWord.MASK]):
             return False
         self.used += 1
         self.plans[plan.address] = plan
-        put(self.words, hash_of(plan.entry.arguments), plan.address)
+        put(self.words, plan.hash, plan.address)
         self._count()
         return True
 
-    def remove(self, plan: NativeBinding) -> None:
-        take_out(self.words, hash_of(plan.entry.arguments), plan.address)
+    def remove(self, plan: Record) -> None:
+        take_out(self.words, plan.hash, plan.address)
         del self.plans[plan.address]
         self._count()
 
@@ -102,14 +115,14 @@ class NativeDispatch(str):
         self._words[DispatchWord.SLOW] = id(slow)
         self._slow = slow
 
-    def add(self, plan: BoundPlan) -> None:
+    def add(self, plan: Recorded) -> None:
         """Let one more plan answer calls."""
         with self._lock:
             binding, table = plan.binding, self._table
             if binding.address not in table.plans and not table.add(binding):
                 self._publish(DispatchTable((*table.plans.values(), binding)))
 
-    def remove(self, plan: BoundPlan) -> None:
+    def remove(self, plan: Recorded) -> None:
         with self._lock:
             if plan.binding.address in self._table.plans:
                 self._table.remove(plan.binding)
@@ -135,6 +148,13 @@ def make_dispatch(
 
         plain = PythonDispatch(slow)
         return plain, plain
+    return make_native_dispatch(gate, slow)
+
+
+def make_native_dispatch(
+    gate: Image, slow: Callable[..., Any]
+) -> tuple[Callable[..., Any], NativeDispatch]:
+    """The same where it is known that native code is supported."""
     made = NativeDispatch(gate, slow)
     address = gate.address("tn_dispatch")
     call, made._method = make_builtin(b"call", address, data_of(made._words), made)

@@ -26,6 +26,7 @@ from tenfold.types import TensorType
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.assemble import ModuleCode
+    from tenfold.backends.cuda.entry.launch import Launch
     from tenfold.backends.cuda.recording import Recording
 
 Array = np.ndarray[Any, Any]
@@ -34,6 +35,7 @@ Argument = bytes | int  # of a kernel: raw, or an address
 _MAJOR, _MINOR, _PROCESSORS, _L2 = 75, 76, 16, 38
 _MAPPED = 2  # of pinned memory: kernels may touch it
 _NON_BLOCKING = 1
+_NO_TIMING = 2  # of an event
 _ERROR_LOG, _ERROR_LOG_BYTES, _SAID = 5, 6, 4096  # of loading: options, and bytes for what is said
 _ORDINAL = 9  # of a pointer: the number of its GPU
 _NOT_READY = 600  # a status that is no error
@@ -47,6 +49,11 @@ class Launchable(Protocol):
         ...
 
     def launch(self, stream: Any) -> None: ...
+
+    def native(self, rows: Sequence[int | None], stream: Any) -> Launch | None:
+        """Its launch in a stream by native code, if that can be: places are rows of a table, or
+        stay where they are."""
+        ...
 
 
 class Module(Protocol):
@@ -63,6 +70,11 @@ class FaultWord(Protocol):
     @property
     def address(self) -> int:
         """Where kernels find it."""
+        ...
+
+    @property
+    def pinned(self) -> int:
+        """Where it lies on the host."""
         ...
 
 
@@ -97,6 +109,17 @@ class Device(Protocol):
 
     def stream(self) -> Any: ...
 
+    @property
+    def main(self) -> Any:
+        """The stream that is for arrays which stay: calls and copies that nobody waits for are done
+        in it, one after another."""
+        ...
+
+    def follow(self, stream: Any, other: Any) -> None:
+        """Have what is asked for in a stream from now on come after all that was asked for in
+        another so far."""
+        ...
+
     def idle(self, stream: Any) -> bool:
         """Whether all that was asked for in a stream is done."""
         ...
@@ -127,6 +150,10 @@ class Device(Protocol):
 
     def wait(self, stream: Any) -> None: ...
 
+    def settle(self) -> None:
+        """Wait for all that runs on the device, whoever asked for it."""
+        ...
+
     def multiplier(self) -> Multiplier:
         """The library that multiplies matrices here; only where the target names one."""
         ...
@@ -145,6 +172,7 @@ class PinnedWord:
 
     def __init__(self, block: Array, address: int) -> None:
         self.address = address
+        self.pinned: int = block.__array_interface__["data"][0]
         own: Any = block[:4]
         self._words = memoryview(own).cast("I")
 
@@ -206,6 +234,7 @@ class Gpu:
         self._transformer: Transformer | None = None
         self._solver: Solver | None = None
         self._own = threading.local()
+        self._main: c_void_p | None = None
         self._several = gpu_count() > 1
 
     def attribute(self, which: int) -> int:
@@ -292,6 +321,28 @@ class Gpu:
         ended.atexit = False  # the driver ends all when the process does
         return found
 
+    @property
+    def main(self) -> c_void_p:
+        if self._main is None:
+            made = self.stream()
+            with self._lock:
+                self._main = self._main or made
+        return self._main
+
+    def follow(self, stream: Any, other: Any) -> None:
+        cuda, event = self.enter(), getattr(self._own, "event", None)
+        if event is None:
+            event = self._own.event = c_void_p()
+            cuda.cuEventCreate(byref(event), _NO_TIMING)
+            weakref.finalize(event, self._end_event, event.value or 0).atexit = False
+        cuda.cuEventRecord(event, other)
+        cuda.cuStreamWaitEvent(stream, event, 0)
+
+    def _end_event(self, event: int) -> None:
+        if os.getpid() == self._process:
+            with suppress(DeviceProblem):
+                self.enter().cuEventDestroy_v2(event)
+
     def capturing(self) -> c_void_p:
         """This thread's stream for what is captured: nothing is ever done in it."""
         found: c_void_p | None = getattr(self._own, "capturing", None)
@@ -328,6 +379,9 @@ class Gpu:
 
     def wait(self, stream: Any) -> None:
         self.enter().cuStreamSynchronize(stream)
+
+    def settle(self) -> None:
+        self.enter().cuCtxSynchronize()
 
     # Libraries.
 
@@ -386,9 +440,12 @@ class Gpu:
         return Executable(self, recording, places)
 
     def release_graph(self, handle: c_void_p, graph: c_void_p) -> None:
+        """Let go of a graph, which may be under way."""
         if os.getpid() == self._process:
-            self.enter().cuGraphExecDestroy(handle)
-            self.enter().cuGraphDestroy(graph)
+            with suppress(DeviceProblem):
+                self.wait(self.main)
+                self.enter().cuGraphExecDestroy(handle)
+                self.enter().cuGraphDestroy(graph)
 
     def launch(
         self, function: Any, blocks: int, threads: int, words: Sequence[Argument], stream: Any

@@ -22,6 +22,7 @@ from ctypes import (
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from tenfold.backends.cuda.entry.launch import COPY, FUNCTIONS, KERNEL, Launch, Patch
 from tenfold.backends.cuda.recording import (
     REPEATED,
     Address,
@@ -148,6 +149,13 @@ class _Patch:
         self.words: list[tuple[int, int, Any]] = []  # place, offset, the word
         self.library: LibraryNode | None = None
 
+    @property
+    def given(self) -> int:
+        """Where the driver finds what is new of it."""
+        if self.params.type == _KERNEL:
+            return addressof(self.params.of.kernel)
+        return addressof(self.params.of.copy) + _Copy.source.offset
+
 
 class Executable:
     """A graph that can be launched, one launch at a time. Places are arrays that callers bring."""
@@ -224,7 +232,8 @@ class Executable:
                     (params.of.copy.target, node.target),
                 ):
                     end.kind = _UNIFIED
-                    end.device = self._address(address, (end, "device"), patched)
+                    where = c_uint64.from_buffer(end, _End.device.offset)
+                    where.value = self._address(address, where, patched)
                 params.of.copy.width = node.nbytes
                 params.of.copy.height = params.of.copy.depth = 1
             case ConditionalNode():
@@ -256,7 +265,8 @@ class Executable:
             elif isinstance(word, Handle):
                 room[2 * n] = self._handles[word.number]
             else:
-                room[2 * n] = self._address(word, (room, 2 * n), patched)
+                where = c_uint64.from_buffer(room, 16 * n)
+                where.value = self._address(word, where, patched)
         self._kept += (room, pointers)
         return addressof(pointers)
 
@@ -297,21 +307,30 @@ class Executable:
                 cuda.cuGraphDestroy(graph)
                 continue
             for place, offset, where in patch.words:
-                holder, key = where
-                if isinstance(key, int):
-                    holder[key] = places[place] + offset
-                else:
-                    setattr(holder, key, places[place] + offset)
-            of = patch.params.of
+                where.value = places[place] + offset
+            given = patch.given
             if patch.params.type == _KERNEL:
-                cuda.cuGraphExecKernelNodeSetParams_v2(
-                    self.handle, patch.node, addressof(of.kernel)
-                )
+                cuda.cuGraphExecKernelNodeSetParams_v2(self.handle, patch.node, given)
             else:
-                ends = addressof(of.copy) + _Copy.source.offset
-                cuda.cuGraphExecMemcpyNodeSetParams(
-                    self.handle, patch.node, ends, self._gpu.context
-                )
+                context = self._gpu.context
+                cuda.cuGraphExecMemcpyNodeSetParams(self.handle, patch.node, given, context)
 
     def launch(self, stream: Any) -> None:
         self._gpu.enter().cuGraphLaunch(self.handle, stream)
+
+    def native(self, rows: Sequence[int | None], stream: Any) -> Launch | None:
+        """The graph's launch by native code, for which each place is a row of a table, or stays
+        where it is; None where a library would have to be asked."""
+        cuda, patches = self._gpu.enter(), list[Patch]()
+        for patch in {id(p): p for those in self._patches.values() for p in those}.values():
+            given = [(rows[place], offset, where) for place, offset, where in patch.words]
+            moved = [(row, offset, where) for row, offset, where in given if row is not None]
+            if moved and patch.library is not None:
+                return None
+            kind = KERNEL if patch.params.type == _KERNEL else COPY
+            addresses = tuple((row, offset, addressof(where)) for row, offset, where in moved)
+            if addresses:
+                patches.append(Patch(patch.node.value or 0, patch.given, kind, addresses))
+        functions = [cuda.address(name) for name in FUNCTIONS]
+        context, graph = self._gpu.context.value or 0, self.handle.value or 0
+        return Launch(functions, context, graph, stream.value or 0, patches, self)

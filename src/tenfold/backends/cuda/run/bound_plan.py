@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, put
@@ -49,9 +51,11 @@ class BoundPlan:
         self.results = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
         captured: list[DeviceArray] = [put(array, device) for array in captures]
         self._kept = (*inputs, *captured)  # whose memory is read
-        for held in (*(one.owner for one in inputs), *captured, *self.results):
-            if isinstance(held, DeviceArray):
-                held.shared()  # nobody waits for a replay before these are gone
+        for result in self.results:
+            result.share()  # replays write over it
+        device.wait(device.main)  # and wait for nobody
+        # Nor does anybody wait for the last one, before memory that it reads is another's.
+        weakref.finalize(self, _settle, device).atexit = False
         every: list[DeviceInput | DeviceArray] = [*inputs, *captured, *self.results]
         self._places = [one.address for one in every]
         self._room = program.new_room(())
@@ -99,6 +103,11 @@ class BoundPlan:
                     "take, and the bound arrays no longer hold it",
                     fix="wait after each replay: then the error names the line",
                 )
+
+
+def _settle(device: Device) -> None:
+    with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+        device.settle()
 
 
 def issue(recording: Recording, device: Device, places: Sequence[int], stream: Any) -> None:

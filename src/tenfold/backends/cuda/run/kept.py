@@ -1,4 +1,8 @@
-"""Calls whose arrays lie on the device: nothing is copied to the host and back."""
+"""Calls whose arrays lie on the device: nothing is copied to the host and back.
+
+They are begun in the device's main stream, and not waited for, unless the plan may fail, is to be
+interrupted or has steps of the host, or somebody else may write over an argument meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input, on_gpu
+from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input
 from tenfold.backends.device_program import Captures
 from tenfold.backends.program import NoMatch
 from tenfold.backends.python_dispatch import PythonDispatch
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
     from tenfold.backends.cuda.run.program import CudaProgram
 
 
+SMALL = 1 << 16  # bytes that the driver has read when it is told to send them
+
+
 def run_kept(
     program: CudaProgram, args: Sequence[Any], captures: Captures | None = None
 ) -> list[DeviceArray]:
@@ -26,26 +33,37 @@ def run_kept(
     device = program.device
     made = [DeviceArray(device, t.shape, t.dtype) for t in program.outputs]
     with program.room() as room, program.running.using(program.callbacks):
-        replay, stream, places = program.replay(room), room.stream, list(room.places)
+        replay, places, waits = program.replay(room), list(room.places), False
         program.capture(room, captures)
+        if program.single:
+            stream, room.under_way = device.main, True
+        else:
+            stream = room.stream
+            room.follow()
         for n, (given, type) in enumerate(zip(args, program.parameters, strict=False)):
             if not isinstance(given, DeviceInput):
                 device.upload(places[n], _packed(given, type), stream)
+                waits |= type.nbytes > SMALL
             elif given.address % ALIGNED:
                 device.copy(places[n], given.address, given.nbytes, stream)
             elif given.nbytes:
                 places[n] = given.address
+            waits |= isinstance(given, DeviceInput) and given.shared
         places[len(program.parameters) :] = [one.address for one in made]
         replay.run(places, stream)
-        program.wait(room)  # results are whole when somebody has them
-        if room.failed():
-            replay.step_by_step(places)  # that which failed says so
+        if waits and program.single:
             device.wait(stream)
+        elif not program.single:
+            program.wait(room)
+            if room.failed():
+                replay.step_by_step(places)  # that which failed says so
+                device.wait(stream)
     return made
 
 
 def _packed(given: Any, type: TensorType) -> Any:
-    packed = np.ascontiguousarray(np.asarray(given).astype(type.dtype, copy=False))
+    """A packed array; a small one is a copy, which nobody changes before it is sent."""
+    packed = np.array(given, type.dtype, order="C", copy=type.nbytes <= SMALL or None)
     return packed.reshape(type.shape)
 
 
@@ -73,10 +91,12 @@ class DeviceDispatch(PythonDispatch):
         self.device = device
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        if names or not any(map(on_gpu, args)):
+        if names:
             return super().__call__(*args, **names)
         try:
             taken = [device_input(a, self.device) or a for a in args]
+            if not any(isinstance(a, DeviceInput) for a in taken):
+                return super().__call__(*args)
             kinds = tuple(
                 (a.dtype.type, a.shape) if isinstance(a, _TYPED) else type(a) for a in taken
             )

@@ -14,7 +14,7 @@ import numpy as np
 from tenfold.backends.cuda.array import DeviceInput, device_input
 from tenfold.backends.cuda.blocks import release_blocks
 from tenfold.backends.cuda.driver.device import Device
-from tenfold.backends.cuda.emit.function import ARRIVED
+from tenfold.backends.cuda.entry.code import begin, unsupported
 from tenfold.backends.cuda.faults import program_too_large
 from tenfold.backends.cuda.library.routine import LibraryCall
 from tenfold.backends.cuda.run.bound_plan import BoundPlan
@@ -24,11 +24,20 @@ from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels, bound, odd_buffers
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
-from tenfold.backends.cuda.run.replay import Replay
+from tenfold.backends.cuda.run.replay import Replay, single
+from tenfold.backends.cuda.run.room import Room, starts_of
 from tenfold.backends.cuda.run.staging import Staging, may_stage
+from tenfold.backends.cuda.run.stepper import CudaStepper
 from tenfold.backends.cuda.target import CudaTarget, target_remark
-from tenfold.backends.device_program import Captures, DeviceProgram, Give
-from tenfold.backends.program import Array, Dispatch, PlanMemory
+from tenfold.backends.device_program import (
+    Captures,
+    DeviceProgram,
+    Give,
+    bind_call,
+    captures_of,
+)
+from tenfold.backends.guard import Guard
+from tenfold.backends.program import Array, BoundProgram, Dispatch
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.plan import Plan
@@ -38,52 +47,8 @@ from tenfold.types import TensorType
 if TYPE_CHECKING:
     from tenfold.backends.backend import Backend
 
-_ALIGN = 256
-_NOTHING_ARRIVED = np.zeros(ARRIVED, np.uint8)
 PINNED = 1 << 17  # bytes of a result from which it pays to have it in pinned memory
 _EAGER, _NAP = 2e-3, 50e-6  # seconds: a loop is asked all the time at first, then now and then
-
-
-class Room:
-    """What one caller at a time runs a program in: a stream, device memory for inputs, outputs and
-    all that is between, and the word that faults are told by."""
-
-    replay: Replay | None = None
-    captured: Captures | None = None  # what lies in its last inputs
-
-    def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
-        self.device = device
-        self.stream = device.stream()
-        starts, total = list[int](), 0
-        counts = ARRIVED if partial else 0
-        for size in (*sizes, arena, counts + partial):
-            starts.append(total)
-            total += -(-max(size, 1) // _ALIGN) * _ALIGN
-        self.nbytes = total
-        self.base = device.alloc(total)
-        weakref.finalize(self, device.free, self.base)
-        *places, self.arena, arrived = (self.base + start for start in starts)
-        self.partial = arrived + counts
-        self.partial_bytes = partial
-        if counts:  # by which kernels count blocks, from zero to zero
-            device.upload(arrived, _NOTHING_ARRIVED, self.stream)
-            device.wait(self.stream)
-        self.places = places
-        self.fault = device.fault_word()
-        self.staged: dict[int, Staging | None] = {}  # by the number of arguments
-
-    def more(self, nbytes: int) -> Address:
-        """Memory that lives as long as the room."""
-        made = self.device.alloc(nbytes)
-        weakref.finalize(self, self.device.free, made)
-        return made
-
-    def failed(self) -> bool:
-        """Whether a kernel told of a fault; it is forgotten."""
-        if not self.fault.value:
-            return False
-        self.fault.value = 0
-        return True
 
 
 _programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
@@ -92,10 +57,14 @@ _programs: weakref.WeakSet[CudaProgram] = weakref.WeakSet()
 def release_rooms() -> int:
     """Give back the device memory that programs keep while nobody calls them: how many bytes."""
     freed = release_blocks()
+    for device in {program.device for program in list(_programs)}:
+        with suppress(DeviceProblem):  # of a GPU that gave up, which calls have told
+            device.wait(device.main)
     for program in list(_programs):
         with suppress(IndexError):  # whoever calls meanwhile takes one, too
             while True:
                 freed += program._rooms.pop().nbytes
+        freed += sum(one.release() for one in list(program.native))
     return freed
 
 
@@ -127,10 +96,13 @@ class CudaProgram(DeviceProgram):
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
         self._partial = max((found.partial for found in self.code.values()), default=0)
+        self.single = single(plan, self.target)
         self._rooms: list[Room] = []
+        self.native: weakref.WeakSet[Any] = weakref.WeakSet()  # rooms that native entries have
         self.constants = self._uploaded()
         self.results = kernels.results
         _programs.add(self)
+        begin()
 
     def _uploaded(self) -> dict[int, list[Address]]:
         """The constants of all plans, on the device."""
@@ -140,10 +112,7 @@ class CudaProgram(DeviceProgram):
             found[id(plan)] = []
         if not raw:
             return found
-        starts, total = list[int](), 0
-        for _, data in raw:
-            starts.append(total)
-            total += -(-max(len(data), 1) // _ALIGN) * _ALIGN
+        starts, total = starts_of([len(data) for _, data in raw])
         base = device.alloc(total)
         weakref.finalize(self, device.free, base)
         stream = device.stream()
@@ -172,29 +141,34 @@ class CudaProgram(DeviceProgram):
 
     # Running.
 
-    def _enter(self) -> Room:
-        """A room that nobody else is in. It goes back to the others when all is done."""
+    def enter(self) -> Room:
+        """A room that nobody else is in. It goes back to the others when all is begun in the main
+        stream, or done."""
         try:
             return self._rooms.pop()
         except IndexError:
             return self.new_room((*self.parameters, *self.outputs))
 
+    def leave(self, room: Room) -> None:
+        self._rooms.append(room)
+
     @contextmanager
     def room(self) -> Iterator[Room]:
         """Memory that nobody else uses meanwhile."""
-        found = self._enter()
+        found = self.enter()
         try:
             yield found
         except BaseException:
             self._settle(found)
             raise
         finally:
-            self._rooms.append(found)
+            self.leave(found)
 
     def _settle(self, room: Room) -> None:
         """After an error: what was begun ends before the caller's arrays go, and what it found is
         nobody's."""
         with suppress(DeviceProblem):
+            self.device.wait(self.device.main)
             self.device.wait(room.stream)
         room.fault.value = 0
 
@@ -275,13 +249,15 @@ class CudaProgram(DeviceProgram):
         callbacks: Callbacks | None = None,
         captures: Captures | None = None,
     ) -> list[Array]:
-        running, room = self.running, self._enter()
+        running, room = self.running, self.enter()
         before, running.callbacks = running.callbacks, callbacks or self.callbacks
         try:
             replay = room.replay or self.replay(room)
+            if room.under_way:
+                room.follow()
             self.capture(room, captures)
             count = len(given)
-            staging = room.staged[count] if count in room.staged else self._stage(room, count)
+            staging = room.staged[count] if count in room.staged else self.stage(room, count)
             if staging is not None:
                 staging.fill(given)
                 staging.graph.launch(room.stream)
@@ -297,7 +273,7 @@ class CudaProgram(DeviceProgram):
             raise
         finally:
             running.callbacks = before
-            self._rooms.append(room)
+            self.leave(room)
         return made
 
     def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
@@ -328,10 +304,10 @@ class CudaProgram(DeviceProgram):
         device.wait(stream)
         return made
 
-    def _stage(self, room: Room, count: int) -> Staging | None:
+    def stage(self, room: Room, count: int) -> Staging | None:
         """How small arguments, so many, come and go."""
         arguments, replay, made = self.parameters[:count], self.replay(room), None
-        if may_stage(replay, arguments, self.outputs):
+        if may_stage(self.plan, self.target, arguments, self.outputs):
             made = Staging(replay, arguments, self.outputs, room.places)
         room.staged[count] = made
         return made
@@ -344,9 +320,12 @@ class CudaProgram(DeviceProgram):
         room.captured = None
         if captures is None:
             return
+        if room.under_way:
+            room.follow()
         first = len(self.parameters) - len(captures.arrays)
         for place, array in zip(room.places[first:], captures.arrays, strict=False):
             self.device.upload(place, array, room.stream)
+        self.device.wait(room.stream)
         room.captured = captures
 
     def wait(self, room: Room, replay: Replay | None = None, stream: Any = None) -> None:
@@ -383,9 +362,52 @@ class CudaProgram(DeviceProgram):
     ) -> BoundPlan:
         return BoundPlan(self, names, inputs, captures)
 
+    def make_bound(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundProgram:
+        return self._bound(slow, captures, guards, updates, answer, False)
+
+    def make_keeping(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+    ) -> BoundProgram:
+        return self._bound(slow, captures, guards, updates, answer, True)
+
+    def _bound(
+        self,
+        slow: Callable[..., Any],
+        captures: Sequence[Array],
+        guards: Sequence[Guard],
+        updates: Sequence[int],
+        answer: int | None,
+        keep: bool,
+    ) -> BoundProgram:
+        """A callable that native code answers, where that is supported."""
+        captured = captures_of(captures)
+        made = bind_call(self, slow, captured, guards, updates, answer, keep)
+        if unsupported() is not None:
+            return made
+        from tenfold.backends.cuda.entry.bind import NativeCall
+
+        return NativeCall(self, made, captured, guards, updates, answer, keep)
+
     def dispatch(self, slow: Callable[..., Any]) -> tuple[Callable[..., Any], Dispatch]:
         made = DeviceDispatch(slow, self.device)
-        return made, made
+        if unsupported() is not None:
+            return made, made
+        from tenfold.backends.cuda.entry.dispatch import CudaDispatch
+
+        native = CudaDispatch(made)
+        return native.call, native
 
     # Checks.
 
@@ -404,49 +426,3 @@ class CudaProgram(DeviceProgram):
             plan, self.device, self._kernels, self._backend, strict=self.strict, code=code
         )
 
-
-class CudaStepper:
-    """A program's plan carried out in memory that a check lays out on the host: it is copied to the
-    device and back."""
-
-    def __init__(self, program: CudaProgram) -> None:
-        self.program = program
-
-    def step(self, plan: Plan, number: int, memory: PlanMemory) -> None:
-        self._carried_out(plan, memory, [number])
-
-    def whole(self, memory: PlanMemory) -> None:
-        self._carried_out(self.program.plan, memory)
-
-    def _carried_out(
-        self, plan: Plan, memory: PlanMemory, numbers: Sequence[int] | None = None
-    ) -> None:
-        program, device = self.program, self.program.device
-        arrays = [*memory.inputs, *memory.outputs, memory.arena]
-        sizes = [a.nbytes for a in arrays]
-        kernels = program.code
-        if plan not in program.plan.every:  # a part of it, with kernels of its own sizes
-            kernels = program._kernels.find(plan)
-        partial = max((found.partial for found in kernels.values()), default=0)
-        room = Room(device, sizes, 0, partial)
-        for place, array in zip(room.places, arrays, strict=True):
-            device.upload(place, array.reshape(-1).view(np.uint8), room.stream)
-        *places, arena = room.places
-        constants = self._constants(plan)
-        replay = program._replay(plan, room, arena, places, constants, kernels, numbers)
-        replay.run(places, room.stream)
-        device.wait(room.stream)
-        if room.failed():
-            replay.step_by_step(places)
-        for place, array in zip(room.places, arrays, strict=True):
-            if array.flags.writeable and array.nbytes:
-                device.download(array.reshape(-1).view(np.uint8), place, room.stream)
-        device.wait(room.stream)
-
-    def _constants(self, plan: Plan) -> dict[int, list[Address]]:
-        program = self.program
-        if all(id(p) in program.constants for p in plan.every):
-            return program.constants
-        made = CudaProgram(plan, program.device, program._kernels, program.backend)
-        self._kept = made
-        return made.constants

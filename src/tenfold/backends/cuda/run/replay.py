@@ -24,6 +24,18 @@ from tenfold.backends.cuda.target import CudaTarget
 from tenfold.plan import LoopStep, Plan, RoutineStep
 
 
+def loops(plan: Plan) -> bool:
+    """Whether there is something to be interrupted."""
+    return any(isinstance(s, LoopStep) for p in plan.every for s in p.steps)
+
+
+def single(plan: Plan, target: CudaTarget) -> bool:
+    """Whether a plan is one graph that can't fail, and is not to be interrupted: nobody has to wait
+    for it."""
+    checks = any(k.checks for k in plan.kernels)
+    return on_device(plan, target)[id(plan)] and not (checks or loops(plan))
+
+
 class Replay:
     """A plan, or some steps of it, as graphs and steps of the host, with the memory of one
     caller."""
@@ -42,7 +54,7 @@ class Replay:
         self._execution = execution
         self.items: list[Launchable | int] = []
         self.recordings: list[Recording] = []
-        self.loops = any(isinstance(s, LoopStep) for p in plan.every for s in p.steps)
+        self.loops = loops(plan)
         self._record(places)
 
     def _record(self, places: Sequence[Address]) -> None:

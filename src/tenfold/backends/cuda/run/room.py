@@ -1,0 +1,73 @@
+"""What one caller at a time runs a program in."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tenfold.backends.cuda.driver.device import Device
+from tenfold.backends.cuda.emit.function import ARRIVED
+from tenfold.backends.cuda.run.memory import Address
+from tenfold.backends.cuda.run.staging import Staging
+from tenfold.backends.device_program import Captures
+
+if TYPE_CHECKING:
+    from tenfold.backends.cuda.run.replay import Replay
+
+_ALIGN = 256
+_NOTHING_ARRIVED = np.zeros(ARRIVED, np.uint8)
+
+
+def starts_of(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Where blocks of these sizes begin that lie one after another, and the bytes of all."""
+    starts, total = list[int](), 0
+    for size in sizes:
+        starts.append(total)
+        total += -(-max(size, 1) // _ALIGN) * _ALIGN
+    return starts, total
+
+
+class Room:
+    """A stream, device memory for inputs, outputs and all that is between, and the word that faults
+    are told by."""
+
+    replay: Replay | None = None
+    captured: Captures | None = None  # what lies in its last inputs
+    under_way = False  # whether something in the main stream may still be at it
+
+    def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
+        self.device = device
+        self.stream = device.stream()
+        counts = ARRIVED if partial else 0
+        starts, self.nbytes = starts_of((*sizes, arena, counts + partial))
+        self.base = device.alloc(self.nbytes)
+        weakref.finalize(self, device.free, self.base)
+        *places, self.arena, arrived = (self.base + start for start in starts)
+        self.partial, self.partial_bytes = arrived + counts, partial
+        if counts:  # by which kernels count blocks, from zero to zero
+            device.upload(arrived, _NOTHING_ARRIVED, self.stream)
+            device.wait(self.stream)
+        self.places = places
+        self.fault = device.fault_word()
+        self.staged: dict[int, Staging | None] = {}  # by the number of arguments
+
+    def more(self, nbytes: int) -> Address:
+        """Memory that lives as long as the room."""
+        made = self.device.alloc(nbytes)
+        weakref.finalize(self, self.device.free, made)
+        return made
+
+    def follow(self) -> None:
+        """Have its stream come after what was begun in the main one."""
+        self.device.follow(self.stream, self.device.main)
+        self.under_way = False
+
+    def failed(self) -> bool:
+        """Whether a kernel told of a fault; it is forgotten."""
+        if not self.fault.value:
+            return False
+        self.fault.value = 0
+        return True

@@ -1,0 +1,457 @@
+"""Calls that native code answers, on a simulated GPU: the launch of a graph calls Python."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.backends import registry
+from tenfold.backends.cuda import assemble
+from tenfold.backends.cuda.array import DeviceArray
+from tenfold.backends.cuda.blocks import PARTS, blocks_of, kind_of
+from tenfold.backends.cuda.driver import device, library
+from tenfold.backends.cuda.entry.code import entries, unsupported
+from tenfold.backends.cuda.entry.plans import ROOMS
+from tenfold.backends.cuda.entry.rooms import StagedRooms
+from tenfold.backends.cuda.run import staging
+from tenfold.backends.cuda.run.program import CudaProgram
+from tenfold.cache import plans
+from tenfold.errors import IndexProblem, TypeMismatch
+from tenfold.types import DTYPES
+from tests.backends.cuda.fake_cublas import FakeCublas
+from tests.backends.cuda.fake_driver import FakeLibrary
+from tests.backends.cuda.simulated import SimulatedGpu, SimulatedPlace
+
+pytestmark = pytest.mark.skipif(unsupported() is not None, reason=str(unsupported()))
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+class FailingGpu(SimulatedGpu):
+    """A simulated GPU whose driver fails where native code asks for one of these."""
+
+    def __init__(self) -> None:
+        super().__init__(races=False)
+        self.fails: set[str] = set()
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingGpu]:
+    found = FailingGpu()
+    records = {**registry._records, "cuda": SimulatedPlace(found).record}
+    monkeypatch.setattr(registry, "_records", records)
+    plans.clear()
+    yield found
+    plans.clear()
+
+
+class Python:
+    """Counts calls that Python answers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = 0
+        for name in ("answer", "answer_kept"):
+            real = getattr(CudaProgram, name)
+            monkeypatch.setattr(CudaProgram, name, self._counted(real))
+
+    def _counted(self, real: Any) -> Any:
+        def call(*args: Any) -> Any:
+            self.calls += 1
+            return real(*args)
+
+        return call
+
+
+@pytest.fixture
+def python(monkeypatch: pytest.MonkeyPatch) -> Python:
+    return Python(monkeypatch)
+
+
+def there(values: Any) -> DeviceArray:
+    made: DeviceArray = tn.device_put(values, "cuda")
+    return made
+
+
+def jitted(function: Any, *args: Any, **options: Any) -> Any:
+    """A function whose calls with such arguments native code answers, NumPy's or the device's."""
+    made = tn.jit(function, backend="cuda", **options)
+    made(*args)
+    assert made.ready(120)
+    for _ in range(2):
+        made(*args)
+        made(*map(there, args))
+    return made
+
+
+def test_both_ways(gpu: FailingGpu, python: Python) -> None:
+    f = jitted(lambda x, y: (x * y + 1, x - y), X, X)
+    program, x, y = f.plan(X, X).program, there(X), there(X + 2)
+    del gpu.native[:]
+    python.calls, before = 0, program.answered
+    for one in (f(X, X + 2), [a.numpy() for a in f(x, y)]):
+        np.testing.assert_array_equal(one[0], X * (X + 2) + 1)
+        np.testing.assert_array_equal(one[1], X - (X + 2))
+    assert python.calls == 0
+    assert program.answered == before + 2
+    assert gpu.native[:3] == ["current", "launch", "wait"]
+    assert set(gpu.native[3:]) <= {"current", "kernel", "copy", "launch"}
+    made = f(x, y)
+    again = gpu.native.count("kernel")
+    del made
+    f(x, y)  # in the same memory: nothing is to be told anew
+    f(x, y)
+    assert gpu.native.count("kernel") <= again + 1
+
+
+@pytest.mark.parametrize("short", ["f32", "bool", "i8", "f64", "c64", "bf16"])
+def test_dtypes(short: str, gpu: FailingGpu, python: Python) -> None:
+    x = X.astype(DTYPES[short])
+    f = jitted(lambda x, y: np.where(x == y, x, y), x, x)
+    python.calls = 0
+    np.testing.assert_array_equal(f(x, x), x)
+    np.testing.assert_array_equal(f(there(x), there(x)).numpy(), x)
+    assert python.calls == 0
+
+
+def test_numbers_and_empty_arrays(gpu: FailingGpu, python: Python) -> None:
+    empty = X[:0]
+    f = jitted(lambda x, e: (x.sum(), e * 2, x.max()), X, empty)
+    python.calls = 0
+    total, nothing, most = f(X, empty)
+    assert type(total) is np.float32
+    assert (total, most, nothing.shape) == (66, 11, (0, 4))
+    total, nothing, most = f(there(X), there(empty))
+    assert (total.item(), most.item(), nothing.shape) == (66, 11, (0, 4))
+    assert python.calls == 0
+
+
+@pytest.mark.parametrize("short", ["bool", "i8", "u16", "f16", "f32", "i64", "c64", "c128"])
+def test_numbers_beside_arrays(short: str, gpu: FailingGpu, python: Python) -> None:
+    x, kind = X.astype(DTYPES[short]), DTYPES[short].type
+    f = jitted(lambda x, n: (x + n, n), x, kind(1))
+    one = there(x)
+    for _ in range(2):
+        f(one, kind(1))
+    python.calls = 0
+    for value in (kind(1), kind(0), kind(1), -kind(0) if short[0] in "fc" else kind(1)):
+        total, back = f(one, value)
+        np.testing.assert_array_equal(total.numpy(), x + value)
+        assert back.numpy().tobytes() == value.tobytes()
+        del total, back
+    assert python.calls == 0
+    total = f(one, there(kind(1)))[0]
+    np.testing.assert_array_equal(total.numpy(), x + kind(1))
+    np.testing.assert_array_equal(f(one, np.array(kind(1)))[0].numpy(), x + kind(1))
+    np.testing.assert_array_equal(f(x, kind(1))[0], x + kind(1))
+
+
+def test_arrays_that_are_not_packed(gpu: FailingGpu, python: Python) -> None:
+    f = jitted(lambda x: x + 1, X)
+    python.calls = 0
+    wide = np.zeros((6, 4), np.float32)
+    wide[::2] = X
+    np.testing.assert_array_equal(f(wide[::2]), X + 1)
+    np.testing.assert_array_equal(f(X[::-1]), X[::-1] + 1)
+    assert python.calls == 0
+
+
+def test_arguments_that_are_updated(gpu: FailingGpu, python: Python) -> None:
+    def add(x: Any, y: Any) -> Any:
+        x += y
+        return x
+
+    f, mine = tn.jit(add, backend="cuda"), X.copy()
+    f(mine, X)
+    assert f.ready(120)
+    for _ in range(2):
+        f(mine, X)
+    python.calls = 0
+    assert f(mine, X) is mine
+    np.testing.assert_array_equal(mine, X * 5)
+    assert python.calls == 0
+    mine.flags.writeable = False
+    with pytest.raises(tn.TenfoldError):
+        f(mine, X)
+    f(X.copy(), there(X))
+
+
+def test_other_types_and_names(gpu: FailingGpu) -> None:
+    f = jitted(lambda x, y: x + y, X, X)
+    for x, y in ((X, there(X)), (there(X), X), (X.astype(int), X), (X[:2], X[:2])):
+        wanted = np.asarray(x) + np.asarray(y)
+        for a, b in ((x, y), (there(np.asarray(x)), there(np.asarray(y)))):
+            for _ in range(3):
+                got = f(a, y=b)
+                np.testing.assert_array_equal(np.asarray(got), wanted)
+                np.testing.assert_array_equal(np.asarray(f(a, b)), wanted)
+    np.testing.assert_array_equal(np.asarray(f(there(X), 2.0)), X + 2)
+
+
+def test_many_shapes(gpu: FailingGpu, python: Python) -> None:
+    f = tn.jit(lambda x: x * 2, backend="cuda")
+    arrays = [np.arange(n, dtype=np.float32) for n in range(1, 12)]
+    for _ in range(3):
+        for x in arrays:
+            f(x)
+            f(there(x))
+        assert f.ready(120)
+    python.calls = 0
+    for x in arrays:
+        np.testing.assert_array_equal(f(x), x * 2)
+        np.testing.assert_array_equal(f(there(x)).numpy(), x * 2)
+    assert python.calls == 0
+
+
+SCALE = 2.0
+
+
+def test_what_is_captured(gpu: FailingGpu, monkeypatch: pytest.MonkeyPatch, python: Python) -> None:
+    w = X + 1
+
+    def function(x: Any) -> Any:
+        return x * w * np.float32(SCALE)
+
+    f = jitted(function, X)
+    python.calls = 0
+    np.testing.assert_array_equal(f(there(X)).numpy(), X * w * 2)
+    np.testing.assert_array_equal(f(X), X * w * 2)
+    assert python.calls == 0
+    monkeypatch.setitem(globals(), "SCALE", 4.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(there(X)).numpy(), X * w * 4)
+        np.testing.assert_array_equal(f(X), X * w * 4)
+    w[...] = 1
+    f.refresh()
+    for _ in range(3):
+        np.testing.assert_array_equal(f(there(X)).numpy(), X * 4)
+        np.testing.assert_array_equal(f(X), X * 4)
+
+
+def test_keep_and_no_arguments(gpu: FailingGpu, python: Python) -> None:
+    for keep, kind in ((True, DeviceArray), (False, np.ndarray)):
+        f = tn.jit(lambda: np.arange(5) * 2, backend="cuda", keep=keep)
+        for _ in range(4):
+            got = f()
+            assert type(got) is kind
+            np.testing.assert_array_equal(np.asarray(got), np.arange(5) * 2)
+    g = tn.jit(lambda x: x + 1, backend="cuda", keep=True)
+    for _ in range(4):
+        assert type(g(X)) is DeviceArray
+        np.testing.assert_array_equal(g(there(X)).numpy(), X + 1)
+
+
+def test_python_answers_where_no_memory_waits(gpu: FailingGpu, python: Python) -> None:
+    f, x = jitted(lambda x: (x + 1, x * 2), X), there(X)
+    python.calls, kept = 0, list[Any]()
+    for _ in range(PARTS + 5):  # two each
+        kept.append(f(x))
+    assert 1 <= python.calls <= 4
+    addresses = {one.address for pair in kept for one in pair}
+    assert len(addresses) == 2 * len(kept)
+    for one, two in kept:
+        np.testing.assert_array_equal(one.numpy(), X + 1)
+        np.testing.assert_array_equal(two.numpy(), X * 2)
+
+
+def test_nothing_is_lost_or_held(gpu: FailingGpu, python: Python) -> None:
+    f, x = jitted(lambda x: (x + 1, x * 2), X), there(X)
+    kind = kind_of(gpu, X.dtype, X.shape)  # type: ignore[arg-type]
+    f(x)
+    gc.collect()
+    held, waiting = sys.getrefcount(kind), sorted(kind.free)
+    python.calls = 0
+    for _ in range(50):
+        f(x)
+    assert python.calls == 0
+    assert sys.getrefcount(kind) == held
+    assert sorted(kind.free) == waiting
+    assert blocks_of(gpu).kept >= len(waiting) * X.nbytes  # type: ignore[arg-type]
+    count = sys.getrefcount(x)
+    f(x)
+    assert sys.getrefcount(x) == count
+
+
+def test_the_collector_may_run_at_any_moment(gpu: FailingGpu) -> None:
+    f, x = jitted(lambda x: x + 1, X), there(X)
+    before = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        for _ in range(30):
+            held: list[Any] = [f(x)]
+            held.append(held)  # the collector finds it
+            got = f(x)
+        np.testing.assert_array_equal(got.numpy(), X + 1)
+    finally:
+        gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("what", ["current", "kernel", "launch", "wait"])
+def test_python_answers_what_fails(what: str, gpu: FailingGpu, python: Python) -> None:
+    f = jitted(lambda x: x + 1, X)
+    gpu.fails = {what}
+    for n in range(3):
+        np.testing.assert_array_equal(f(there(X + n)).numpy(), X + n + 1)
+        np.testing.assert_array_equal(f(X + n), X + n + 1)
+    gpu.fails = set()
+    for _ in range(2):
+        f(X), f(there(X))
+    python.calls = 0
+    np.testing.assert_array_equal(f(there(X + 7)).numpy(), X + 8)
+    np.testing.assert_array_equal(f(X + 7), X + 8)
+    assert python.calls == 0
+
+
+def test_a_bad_index_of_numpys(gpu: FailingGpu, python: Python) -> None:
+    f = tn.jit(lambda x, i: (x + 1)[i], backend="cuda")
+    good = np.array([0, 2])
+    f(X, good)
+    assert f.ready(120)
+    for _ in range(3):
+        f(X, good)
+    for _ in range(2):
+        with pytest.raises(IndexProblem):
+            f(X, np.array([0, 9]))
+        python.calls = 0
+        np.testing.assert_array_equal(f(X, good), (X + 1)[good])
+        assert python.calls == 0
+
+
+def test_what_was_handed_on_is_not_for_native_code(gpu: FailingGpu, python: Python) -> None:
+    f, x = jitted(lambda x: x + 1, X), there(X)
+    f(x)
+    python.calls = 0
+    f(x)
+    assert python.calls == 0
+    capsule = x.__dlpack__()
+    np.testing.assert_array_equal(f(x).numpy(), X + 1)
+    assert python.calls == 1
+    del capsule
+
+
+def test_an_array_without_memory(gpu: FailingGpu) -> None:
+    f = jitted(lambda x: x + 1, X)
+    with pytest.raises((AttributeError, TypeMismatch)):
+        f(DeviceArray.__new__(DeviceArray))
+    np.testing.assert_array_equal(f(there(X)).numpy(), X + 1)
+
+
+def test_memory_is_released_and_taken_again(gpu: FailingGpu, python: Python) -> None:
+    f = jitted(lambda x: np.sort(x + 1, axis=0), X)
+    x = there(X)
+    for _ in range(2):
+        assert tn.release_memory() > 0
+        python.calls = 0
+        for _n in range(4):
+            np.testing.assert_array_equal(f(X), X + 1)
+            np.testing.assert_array_equal(f(x).numpy(), X + 1)
+        assert 2 <= python.calls <= 4
+    assert f(X)[0, 0] == 1
+
+
+def test_loops_and_hooks_are_for_python(gpu: FailingGpu, python: Python) -> None:
+    def loop(x: Any) -> Any:
+        return tn.while_loop(lambda c: c.sum() < 500, lambda c: c * 2, x)
+
+    f = jitted(loop, X)
+    python.calls = 0
+    f(there(X))
+    f(X)
+    assert python.calls == 2
+
+
+@pytest.mark.parametrize("most", [1 << 24, 16])
+def test_a_librarys_products(most: int, monkeypatch: pytest.MonkeyPatch, python: Python) -> None:
+    """A library is told of addresses once: what it reads and makes is copied, if that is little."""
+    gpu = SimulatedGpu(cublas=FakeCublas())
+    records = {**registry._records, "cuda": SimulatedPlace(gpu).record}
+    monkeypatch.setattr(registry, "_records", records)
+    monkeypatch.setattr(staging, "CARRIED", most)
+    plans.clear()
+    big = np.arange(40 * 64, dtype=np.float32).reshape(40, 64) % 7
+    w = np.arange(64 * 48, dtype=np.float32).reshape(64, 48) % 5
+    f = jitted(lambda x, y: ((x + 1) @ w, x @ y, y * 2), big, w)
+    assert "by cublasLt" in f.plan(big, w).explain()
+    python.calls = 0
+    for n in range(3):
+        x, wanted = there(big + n), ((big + n + 1) @ w, (big + n) @ w, w * 2)
+        for got, one in zip(f(x, there(w)), wanted, strict=True):
+            np.testing.assert_array_equal(got.numpy(), one)
+        np.testing.assert_array_equal(x.numpy(), big + n)
+        del got, one
+    assert python.calls == (0 if most > 16 else 3)
+
+
+def test_the_child_of_a_fork_has_no_native_code() -> None:
+    home = ctypes.c_int64.from_address(entries().address("tn_at_home"))
+    assert home.value == 1
+    child = os.fork()
+    if not child:
+        os._exit(home.value)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert home.value == 1
+
+
+def test_away_python_answers(gpu: FailingGpu, python: Python) -> None:
+    f, x = jitted(lambda x: x + 1, X), there(X)
+    home = ctypes.c_int64.from_address(entries().address("tn_at_home"))
+    python.calls = 0
+    home.value = 0
+    try:
+        np.testing.assert_array_equal(f(x).numpy(), X + 1)
+        np.testing.assert_array_equal(f(X), X + 1)
+    finally:
+        home.value = 1
+    assert python.calls == 2
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_many_threads(released: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a driver that does nothing: who is answered, and how many rooms there come to be; also
+    where memory is given back all the time."""
+    made = FakeLibrary()
+    monkeypatch.setattr(library, "_open", lambda name: made)
+    monkeypatch.setattr(assemble, "assembler", lambda: None)
+    monkeypatch.setattr(tn.config, "cache", None)
+    for forget in (library._begun.cache_clear, device._gpu.cache_clear, plans.clear):
+        forget()
+    try:
+        f = tn.jit(lambda x, y: x * y + 1, backend="cuda", verify="off")
+        f(X, X)
+        program = f.plan(X, X).program
+        wrong, gate = list[BaseException](), threading.Barrier(24)
+        before = program.answered
+
+        def work() -> None:
+            try:
+                x = there(X)
+                gate.wait()
+                for _ in range(100):
+                    assert f(X, X).shape == X.shape
+                    y = f(x, x)
+                    assert f(y, x).shape == X.shape
+            except BaseException as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(24)]
+        for one in threads:
+            one.start()
+        while released and any(one.is_alive() for one in threads):
+            tn.release_memory()
+        for one in threads:
+            one.join()
+        assert not wrong
+        assert program.answered - before == 24 * 300
+        (rooms,) = [one for one in program.native if isinstance(one, StagedRooms)]
+        assert released or 1 <= len(rooms._held) <= ROOMS
+        assert sum(map(bool, rooms._words[3:])) == len(rooms._held)  # all are back
+    finally:
+        for forget in (plans.clear, library._begun.cache_clear, device._gpu.cache_clear):
+            forget()
