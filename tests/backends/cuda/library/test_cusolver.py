@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cuda.library import factoring
+from tenfold.backends.cuda.library import factoring, small
 from tenfold.backends.cuda.library.cusolver import Cusolver, Factoring, load_cusolver
 from tenfold.errors import DeviceProblem, MatrixProblem, ValueProblem
 from tenfold.ops import TABLE
@@ -33,6 +33,11 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "eigh": [{"lower": lower, "vectors": False} for lower in (True, False)],
     "svd": [{"full_matrices": False, "compute_uv": False}],
 }
+
+
+@pytest.fixture(autouse=True)
+def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "MOST", 0)
 
 
 @pytest.fixture

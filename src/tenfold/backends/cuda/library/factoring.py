@@ -23,6 +23,7 @@ from tenfold.backends.cuda.library.cusolver import Factoring
 from tenfold.backends.cuda.library.determinant import determinant_launch, determinant_text
 from tenfold.backends.cuda.library.laying import LOWER, UNIT, UPPER, Laying, Place
 from tenfold.backends.cuda.library.routine import GpuRoutine
+from tenfold.backends.cuda.library.small import small_routine
 from tenfold.backends.cuda.library.stages import Stages
 from tenfold.backends.cuda.library.unsolved import unsolved_launch, unsolved_text
 from tenfold.backends.cuda.target import CudaTarget
@@ -223,6 +224,9 @@ def factoring_routine(
     name: str, types: Sequence[TensorType], given: Given, target: CudaTarget
 ) -> GpuRoutine | None:
     """The routine of a node; None where it is the host's."""
+    small = small_routine(name, types, given)
+    if small is not None:
+        return small
     vectors = given.get("vectors") or given.get("compute_uv")
     if not target.cusolver or vectors or why_not(types):
         return None
