@@ -14,7 +14,7 @@ from tenfold.backends.cuda.library.factoring import (
     factoring_reason,
     factoring_routine,
 )
-from tenfold.backends.cuda.library.fourier import FOURIER, fourier_scratch
+from tenfold.backends.cuda.library.fourier import FOURIER, fourier_routine, fourier_scratch
 from tenfold.backends.cuda.library.product import product_scratch, product_words
 from tenfold.backends.cuda.library.routine import LINES, line_routine
 from tenfold.backends.cuda.target import CudaTarget
@@ -74,8 +74,12 @@ def _lacks(target: CudaTarget, routine: str, types: Types) -> str:
 def _words(target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
     if routine == PRODUCT:
         return product_words(types, attributes, target)
+    found = None
     if routine in FOURIER:
-        return f"{routine} of {types[0]}: by cuFFT {target.cufft}, whose bits are its own"
-    if routine in FACTORED:
-        return f"{routine} of {types[0]}: by cuSOLVER {target.cusolver}, whose bits are its own"
-    return ""
+        found = fourier_routine(routine, types[0], attributes, target=target, aligned=True)
+    elif routine in FACTORED:
+        found = factoring_routine(routine, types, attributes, target)
+    if found is None or not found.launches:
+        return ""
+    by = found.made_by or "an elimination of ours"
+    return f"{routine} of {types[0]}: by {by}, whose bits are its own"

@@ -138,6 +138,12 @@ def test_in_a_loop_beside_kernels() -> None:
     np.testing.assert_allclose(program([x, b])[0], evaluate(graph, [x, b])[0], rtol=1e-8)
 
 
+def test_a_plan_says_by_whom() -> None:
+    x = np.eye(5, dtype=np.float32)
+    said = program_of(lambda x: np.linalg.inv(x), x).plan.explain()
+    assert "inv of f32[5,5]: by an elimination of ours, whose bits are its own" in said
+
+
 def test_which_matrices_are_small() -> None:
     def there(name: str, *shapes: tuple[int, ...]) -> bool:
         types = [TensorType(np.dtype(np.float32), shape) for shape in shapes]
