@@ -23,7 +23,8 @@ from tests.backends.cuda.against import graph_of, ordinary
 from tests.backends.cuda.simulated import SimulatedGpu, simulated
 
 Array = np.ndarray[Any, Any]
-NAMES = ("cholesky", "solve", "inv", "det", "slogdet")
+NAMES = ("cholesky", "solve", "inv", "det", "slogdet", "triangular_solve")
+WAYS = [{"lower": lower, "unit": unit} for lower in (False, True) for unit in (False, True)]
 DTYPES = ("f32", "f64", "c64", "c128")
 SHAPES = ((3, 3), (1, 1), (9, 4, 4), (2, 17, 17), (3, 3, 5, 5), (32, 32))
 
@@ -32,7 +33,9 @@ def arguments(name: str, dtype: str, shape: tuple[int, ...]) -> list[Array]:
     x = ordinary(dtype, shape)
     if name == "cholesky":
         x = (x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(x.dtype)
-    return [x, ordinary(dtype, (*shape[:-1], 5))] if name == "solve" else [x]
+    if name == "triangular_solve":  # well-conditioned also where the diagonal stands for ones
+        x = (x / (2 * shape[-1]) + np.eye(shape[-1]) * 1.5).astype(x.dtype)
+    return [x, ordinary(dtype, (*shape[:-1], 5))] if name.endswith("solve") else [x]
 
 
 def program_of(function: Any, *arrays: Array) -> Any:
@@ -47,15 +50,16 @@ def test_results_are_what_numpy_gives(name: str, dtype: str) -> None:
     backend = simulated(SimulatedGpu())
     for shape in SHAPES:
         arrays = arguments(name, dtype, shape)
-        graph = graph_of(name, arrays)
-        program = backend.compile(graph)
-        assert not program.plan.host_steps
-        for made, expected in zip(program(arrays), evaluate(graph, arrays), strict=True):
-            expected = np.asarray(expected)
-            assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
-            near = 1e-4 if dtype in ("f32", "c64") else 1e-10
-            size = np.abs(expected).max(initial=1.0)
-            np.testing.assert_allclose(made, expected, rtol=near, atol=near * size)
+        for given in WAYS if name == "triangular_solve" else [{}]:
+            graph = graph_of(name, arrays, **given)
+            program = backend.compile(graph)
+            assert not program.plan.host_steps
+            for made, expected in zip(program(arrays), evaluate(graph, arrays), strict=True):
+                expected = np.asarray(expected)
+                assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+                near = 1e-4 if dtype in ("f32", "c64") else 1e-10
+                size = np.abs(expected).max(initial=1.0)
+                np.testing.assert_allclose(made, expected, rtol=near, atol=near * size)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,6 +77,7 @@ def test_samples_are_certified(name: str) -> None:
     [
         (lambda x: np.linalg.solve(x, x[..., :2]), np.ones((4, 4))),
         (lambda x: np.linalg.inv(x), np.zeros((4, 4))),
+        (lambda x: tn.triangular_solve(x, x[..., :3]), np.diag([1.0, 2.0, 0.0, 1.0])),
         (lambda x: np.linalg.cholesky(x), np.diag([1.0, 2.0, -1.0, 1.0])),
     ],
 )
@@ -160,9 +165,9 @@ def test_which_matrices_are_small() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_llvm_takes_the_largest(name: str, dtype: str) -> None:
     target = named("sm_80", llvmlite_version())
-    shapes = [(4, 32, 32), (4, 32, 32)] if name == "solve" else [(4, 32, 32)]
+    shapes = [(4, 32, 32)] * (2 if name.endswith("solve") else 1)
     types = [TensorType(ordinary(dtype, (1,)).dtype, shape) for shape in shapes]
-    routine = small_routine(name, types, {})
+    routine = small_routine(name, types, WAYS[-1])
     assert routine is not None
     made = shared_module(join([routine.text(target)]), target)
     assert f".entry {routine.key}(" in made.ptx

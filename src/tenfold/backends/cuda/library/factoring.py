@@ -23,7 +23,7 @@ from tenfold.backends.cuda.library.cusolver import Factoring
 from tenfold.backends.cuda.library.determinant import determinant_launch, determinant_text
 from tenfold.backends.cuda.library.laying import LOWER, UNIT, UPPER, Laying, Place
 from tenfold.backends.cuda.library.routine import GpuRoutine
-from tenfold.backends.cuda.library.small import small_routine
+from tenfold.backends.cuda.library.small import SMALL, small_routine
 from tenfold.backends.cuda.library.stages import Stages
 from tenfold.backends.cuda.library.unsolved import unsolved_launch, unsolved_text
 from tenfold.backends.cuda.target import CudaTarget
@@ -217,7 +217,7 @@ _WRITERS: dict[str, tuple[Write, int]] = {
     "eigh": (_eigenvalues, 2),
     "svd": (_singular_values, 2),
 }
-FACTORED = frozenset(_WRITERS)
+FACTORED = frozenset((*_WRITERS, *SMALL))
 
 
 def factoring_routine(
@@ -228,7 +228,7 @@ def factoring_routine(
     if small is not None:
         return small
     vectors = given.get("vectors") or given.get("compute_uv")
-    if not target.cusolver or vectors or why_not(types):
+    if not target.cusolver or name not in _WRITERS or vectors or why_not(types):
         return None
     write, arrays = _WRITERS[name]
     arrays -= name == "qr" and given["mode"] == "r"
@@ -251,6 +251,6 @@ def factoring_reason(name: str, types: Sequence[TensorType], target: CudaTarget)
     """Why a node is the host's."""
     if not target.cusolver:
         return "LAPACK factors and solves matrices, where there is no cuSOLVER"
-    if name not in FACTORED:
+    if name not in _WRITERS:
         return "cuSOLVER does not do it as LAPACK does"
     return why_not(types) or "signs of vectors are LAPACK's own"

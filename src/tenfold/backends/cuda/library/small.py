@@ -5,7 +5,8 @@ behind it a row of the right sides. Rows are eliminated with partial pivoting, i
 each step takes the row with the greatest element of a column, and subtracts as much of it from all
 others. So a right side has come to the solution in the end. Rows are not swapped: each lane keeps
 which column its row was taken for. Of a positive definite matrix a lane has a row of its lower
-factor.
+factor. A triangular matrix is substituted: each row is divided by its diagonal, and subtracted from
+those that follow.
 
 A matrix with an inf or a NaN in it, a singular one, and one whose results are no finite numbers are
 the evaluator's.
@@ -34,9 +35,11 @@ _TEAMS = (4, 8, 16, 32)
 _ONE, _ZERO = (float_text("double", x) for x in (1.0, 0.0))
 _LEAST = float_text("double", -1.0)
 Parts = list[str]
+TRIANGULAR = "triangular_solve"
 SMALL = {  # and the arrays of each
     "cholesky": ("a", "x"),
     "solve": ("a", "b", "x"),
+    TRIANGULAR: ("a", "b", "x"),
     "inv": ("a", "x"),
     "det": ("a", "x"),
     "slogdet": ("a", "x", "log"),
@@ -46,16 +49,20 @@ SMALL = {  # and the arrays of each
 @frozen
 class _Form:
     """What the text of a function hangs on: what it does, the dtype, how many lanes have a matrix,
-    and for how many right sides there is room."""
+    and for how many right sides there is room. Of triangular ones which triangle, and whether the
+    diagonal stands for ones."""
 
     name: str
     dtype: str
     team: int
     sides: int
+    lower: bool = False
+    unit: bool = False
 
     @property
     def function(self) -> str:
-        return f"tn_small_{self.name}_{self.dtype}_{self.team}_{self.sides}"
+        marks = f"{'_lower' if self.lower else ''}{'_unit' if self.unit else ''}"
+        return f"tn_small_{self.name}_{self.dtype}_{self.team}_{self.sides}{marks}"
 
     def text(self, target: CudaTarget) -> Fragment:
         return _Writer(self, target).text()
@@ -66,11 +73,13 @@ def small_routine(
 ) -> GpuRoutine | None:
     """The routine of small square matrices, None where they are not."""
     *before, m, n = types[0].shape
-    sides = {"solve": types[-1].shape[-1], "inv": n}.get(name, 0)
+    right = types[-1].shape[-1]
+    sides = {"solve": right, TRIANGULAR: right, "inv": n}.get(name, 0)
     if name not in SMALL or m != n or max(n, sides) > MOST or not all(t.size for t in types):
         return None
     team, room = (next(t for t in _TEAMS if t >= x) for x in (n, max(sides, 1)))
-    form = _Form(name, SHORT[types[0].dtype], team, room if sides else 0)
+    way = (given["lower"], given["unit"]) if name == TRIANGULAR else ()
+    form = _Form(name, SHORT[types[0].dtype], team, room if sides else 0, *way)
     arrays = (*range(len(SMALL[name])), FAULT)
     count = prod(before)
     words = tuple((word, 8) for word in (count, n, sides))
@@ -107,6 +116,8 @@ class _Writer:
         bad = self._taken()
         if self.form.name == "cholesky":
             bad = self._lower(bad)
+        elif self.form.name == TRIANGULAR:
+            bad = self._substituted(bad)
         else:
             bad, parity, column = self._eliminated(bad)
             if self.form.sides:
@@ -328,6 +339,50 @@ class _Writer:
             self._write("x", places, found)
 
         f.when(w.op(f"and i1 {first}, {self.there}"), write)
+
+    # Triangular matrices.
+
+    def _substituted(self, bad: str) -> str:
+        f, w = self.f, self.w
+        last = f.num("sub", "i32", self.n, 1)
+
+        def step(turn: Any, held: list[str]) -> list[str]:
+            j = str(turn) if self.form.lower else f.num("sub", "i32", last, str(turn))
+            row, own = self._row_of(j), w.op(f"icmp eq i32 {self.me}, {j}")
+            bad = held[0]
+            if not self.form.unit:
+                pivot = self._get(row, j)
+                bad = self._or(bad, w.op(f"fcmp oeq double {self._size(pivot)}, {_ZERO}"))
+                f.when(own, lambda: self._divide(pivot))
+                wait(w)
+            follows = w.op(f"icmp {'sgt' if self.form.lower else 'slt'} i32 {self.me}, {j}")
+            factor = self._get(self.row, j)
+            f.when(
+                w.op(f"and i1 {follows}, {self.alive}"), lambda: self._subtract(row, last, factor)
+            )
+            wait(w)
+            return [bad]
+
+        (bad,) = loop(w, "i32", "0", self.n, 1, [("i32", bad)], step)
+
+        def write(at: Any, held: list[str]) -> list[str]:
+            value = self._get(self.row, f.num("add", "i32", self.n, str(at)))
+            places = self._place(self.me, str(at), "%sides")
+            f.when(self.alive, lambda: self._write("x", places, value))
+            kept = [w.select(self.alive, "double", x, _ZERO) for x in value]
+            return [self._worse(held[0], kept)]
+
+        (bad,) = loop(w, "i32", "0", self.sides, 1, [("i32", bad)], write)
+        return bad
+
+    def _divide(self, by: Parts) -> None:
+        """The right sides of this row by a number."""
+
+        def one(at: Any, held: list[str]) -> list[str]:
+            self._put(self.row, str(at), self._divided(self._get(self.row, str(at)), by))
+            return []
+
+        loop(self.w, "i32", self.n, self.width, 1, [], one)
 
     # Positive definite matrices.
 
