@@ -273,13 +273,16 @@ class _Writer(Rows):
                 theirs = [theirs[0], *(w.op(f"fneg double {x}") for x in theirs[1:])]
                 taken = multiplied(w, made, theirs)
                 before = self.get(self.row, str(at))
-                rest = [w.op(f"fsub double {x}, {y}") for x, y in zip(before, taken, strict=True)]
-                self.put(self.row, str(at), rest)
+                left = [w.op(f"fsub double {x}, {y}") for x, y in zip(before, taken, strict=True)]
+                self.put(self.row, str(at), left)
                 return []
 
-            behind = w.op(f"icmp sgt i32 {self.me}, {j}")
             last = w.intrinsic("smin", "i32", f.num("add", "i32", self.me, 1), self.n)
-            f.when(behind, lambda: loop(w, "i32", f.num("add", "i32", j, 1), last, 1, [], one))
+
+            def rest() -> None:
+                loop(w, "i32", f.num("add", "i32", j, 1), last, 1, [], one)
+
+            f.when(w.op(f"icmp sgt i32 {self.me}, {j}"), rest)
             wait(w)
             return [self.joined(held[0], w.op(f"xor i1 {good}, true"))]
 
