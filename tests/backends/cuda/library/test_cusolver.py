@@ -26,6 +26,9 @@ MATRICES = (*SQUARES, (5, 3), (3, 5), (2, 3, 6, 4), (2, 33, 40))
 GIVEN: dict[str, list[dict[str, Any]]] = {
     "cholesky": [{}],
     "solve": [{}],
+    "triangular_solve": [
+        {"lower": lower, "unit": unit} for lower in (False, True) for unit in (False, True)
+    ],
     "inv": [{}],
     "det": [{}],
     "slogdet": [{}],
@@ -54,7 +57,9 @@ def arguments(name: str, dtype: str, shape: tuple[int, ...]) -> list[Array]:
     x = ordinary(dtype, shape)
     if name == "cholesky":
         x = (x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(x.dtype)
-    return [x, ordinary(dtype, (*shape[:-1], 3))] if name == "solve" else [x]
+    if name == "triangular_solve":  # well-conditioned also where the diagonal stands for ones
+        x = (x / (2 * shape[-1]) + np.eye(shape[-1]) * 1.5).astype(x.dtype)
+    return [x, ordinary(dtype, (*shape[:-1], 3))] if name.endswith("solve") else [x]
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -92,6 +97,7 @@ def test_samples_are_certified(name: str) -> None:
     [
         (lambda x: np.linalg.solve(x, x), np.ones((4, 4)), MatrixProblem),
         (lambda x: np.linalg.inv(x), np.ones((4, 4)), MatrixProblem),
+        (lambda x: tn.triangular_solve(x, x[:, :2]), np.diag([1.0, 0.0, 2.0]), MatrixProblem),
         (lambda x: np.linalg.cholesky(x), -np.eye(4), MatrixProblem),
         (lambda x: np.linalg.svd(x, compute_uv=False), np.full((3, 3), np.nan), ValueProblem),
     ],

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.library.cusolver import Factoring
 from tenfold.backends.cuda.library.determinant import determinant_launch, determinant_text
-from tenfold.backends.cuda.library.laying import LOWER, UNIT, UPPER, Laying, Place
+from tenfold.backends.cuda.library.laying import DIAGONAL, LOWER, UPPER, Laying, Place
 from tenfold.backends.cuda.library.routine import GpuRoutine
 from tenfold.backends.cuda.library.small import SMALL, small_routine
 from tenfold.backends.cuda.library.stages import Stages
 from tenfold.backends.cuda.library.unsolved import unsolved_launch, unsolved_text
+from tenfold.backends.cuda.library.unswapped import unswapped_launch, unswapped_text
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.writer import SIZES
 from tenfold.frozen import frozen
@@ -140,12 +141,29 @@ def _solve(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
     f.give(b, Place(2), columns, n, turned=True)
 
 
+def _triangular(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
+    """The triangle as the second of two that pivoting gives, of which the first is a unit matrix.
+    A zero on its diagonal shows in results, which are then no finite numbers."""
+    columns, n, lower = types[1].shape[-1], f.n, given["lower"]
+    a, b = f.room(n * n), f.room(n * columns)
+    how = Laying(f.dtype, f.wide, not lower, told=True, part=LOWER, ones=given["unit"])
+    f.stages.lay(how, Place(0), a, (f.count, n, n))
+    swaps = f.stages.room(f.count * n * _INT)
+    f.stages.launch(unswapped_launch(swaps, f.count, n), unswapped_text)
+    f.take(Place(1), b, n, columns, True)
+    places = (a, n * n * f.size), (swaps, n * _INT), (b, n * columns * f.size)
+    f.factor(f.asked("getrs", n, n, columns, turned=lower), *places)
+    given_back = Laying(f.wide, f.dtype, turned=True, told=True)
+    f.stages.lay(given_back, b, Place(2), (f.count, columns, n))
+
+
 def _inv(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
     """The inverse of the transposed matrix, which lies as the inverse does."""
     n = f.n
     factored = f.pivoted(False)
     b = f.room(n * n)
-    f.stages.lay(Laying(f.wide, f.wide, part=UNIT), factored[0][0], b, (f.count, n, n))
+    unit = Laying(f.wide, f.wide, part=DIAGONAL, ones=True)
+    f.stages.lay(unit, factored[0][0], b, (f.count, n, n))
     f.factor(f.asked("getrs", n, n, n), *factored, (b, n * n * f.size))
     f.give(b, Place(1), n, n)
 
@@ -210,6 +228,7 @@ Write = Callable[[_Factored, Sequence[TensorType], Given], None]
 _WRITERS: dict[str, tuple[Write, int]] = {
     "cholesky": (_cholesky, 2),
     "solve": (_solve, 3),
+    "triangular_solve": (_triangular, 3),
     "inv": (_inv, 2),
     "det": (_determinant, 2),
     "slogdet": (_determinant, 3),

@@ -26,7 +26,7 @@ from tenfold.frozen import frozen
 
 _TILE, _ROWS, _THREADS, _EACH = 32, 8, 256, 4
 _WORDS = ("size", "rows", "columns", "last", "factor", "line", "matrix")
-LOWER, UPPER, UNIT = "lower", "upper", "unit"  # parts of results
+LOWER, UPPER, DIAGONAL = "lower", "upper", "diagonal"  # parts of results
 Parts = list[str]
 
 
@@ -34,8 +34,8 @@ Parts = list[str]
 class Laying:
     """What the text of a copy hangs on. `ends`: imaginary parts at the ends of lines are dropped;
     `told`: the fault word is set where an element is no finite number; `part`: the triangle of
-    results that is kept, or `UNIT`, where they are a unit matrix whatever is read; `cut`: lines
-    that are read are a part of longer ones."""
+    results that is kept, or the diagonal; `ones`: there are ones on the diagonal, whatever is read;
+    `cut`: lines that are read are a part of longer ones."""
 
     source: str  # dtypes
     target: str
@@ -44,13 +44,14 @@ class Laying:
     ends: bool = False
     told: bool = False
     part: str = ""
+    ones: bool = False
     cut: bool = False
 
     @property
     def name(self) -> str:
         marks = {
             "turned": self.turned, "scaled": self.scaled, "ends": self.ends, "told": self.told,
-            self.part: self.part, "cut": self.cut,
+            self.part: self.part, "ones": self.ones, "cut": self.cut,
         }  # fmt: skip
         held = (name for name, holds in marks.items() if holds)
         return "_".join(("tn_laid", self.source, self.target, *held))
@@ -108,6 +109,7 @@ class _Writer:
             space = "ptr addrspace(1)"
             f.w.put(f"%{name} = getelementptr i8, {space} %{name}.base, i64 %{name}.at")
         self.parts = 2 if kind(how.source) == "c" else 1
+        self.placed = bool(how.ends or how.part or how.ones)
         self.type = COMPUTE[how.target]
         self.thread, self.block = f.long(f.sreg("tid.x")), f.long(f.sreg("ctaid.x"))
 
@@ -128,7 +130,7 @@ class _Writer:
             there = w.op(f"icmp slt i64 {at}, %size")
             read.append((at, there, self._read_where(there, at)))
         for at, there, value in read:
-            row, place = self._place(at) if self.how.ends or self.how.part else (at, at)
+            row, place = self._place(at) if self.placed else (at, at)
             self._written(at, there, self._kept(self._changed(value, place), row, place))
 
     def _turned(self) -> None:
@@ -208,18 +210,18 @@ class _Writer:
         return f.num("add", "i64", line, column)
 
     def _kept(self, value: Parts, row: str, column: str) -> Parts:
-        """An element of the results, or zero where it lies outside of the triangle."""
-        w, ty = self.w, self.type
-        if not self.how.part:
-            return value
-        if self.how.part == UNIT:
-            ones = w.select(w.op(f"icmp eq i64 {row}, {column}"), ty, *(
-                float_text(ty, x) for x in (1.0, 0.0)
-            ))  # fmt: skip
-            return [ones, float_text(ty, 0.0)][: self.parts]
-        one, other = (row, column) if self.how.part == LOWER else (column, row)
-        inside = w.op(f"icmp sge i64 {one}, {other}")
-        return [w.select(inside, ty, part, float_text(ty, 0.0)) for part in value]
+        """An element of the results, or zero where it lies outside of the part."""
+        w, ty, part = self.w, self.type, self.how.part
+        one, zero = (float_text(ty, x) for x in (1.0, 0.0))
+        if part:
+            test = {LOWER: "sge", UPPER: "sle", DIAGONAL: "eq"}[part]
+            inside = w.op(f"icmp {test} i64 {row}, {column}")
+            value = [w.select(inside, ty, x, zero) for x in value]
+        if self.how.ones:
+            there = w.op(f"icmp eq i64 {row}, {column}")
+            ones = [one, zero][: self.parts]
+            value = [w.select(there, ty, x, y) for x, y in zip(ones, value, strict=True)]
+        return value
 
     def _places(self, at: str) -> Sequence[str]:
         if self.parts == 1:
