@@ -9,14 +9,10 @@ from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.library.convolution import convolution_routine
-from tenfold.backends.cuda.library.factoring import (
-    FACTORED,
-    factoring_reason,
-    factoring_routine,
-)
-from tenfold.backends.cuda.library.fourier import FOURIER, fourier_routine, fourier_scratch
+from tenfold.backends.cuda.library.factoring import factoring_reason, factoring_routine
+from tenfold.backends.cuda.library.fourier import fourier_routine, fourier_scratch
 from tenfold.backends.cuda.library.product import product_scratch, product_words
-from tenfold.backends.cuda.library.routine import LINES, line_routine
+from tenfold.backends.cuda.library.routine import FACTORED, FOURIER, LINES, line_routine
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.support import missing
 from tenfold.backends.llvm.writer import kind

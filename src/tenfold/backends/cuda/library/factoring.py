@@ -23,7 +23,7 @@ from tenfold.backends.cuda.library.cusolver import Factoring
 from tenfold.backends.cuda.library.determinant import determinant_launch, determinant_text
 from tenfold.backends.cuda.library.laying import DIAGONAL, LOWER, UPPER, Laying, Place
 from tenfold.backends.cuda.library.routine import GpuRoutine
-from tenfold.backends.cuda.library.small import SMALL, small_routine
+from tenfold.backends.cuda.library.small import small_routine
 from tenfold.backends.cuda.library.stages import Stages
 from tenfold.backends.cuda.library.unsolved import unsolved_launch, unsolved_text
 from tenfold.backends.cuda.library.unswapped import unswapped_launch, unswapped_text
@@ -236,7 +236,6 @@ _WRITERS: dict[str, tuple[Write, int]] = {
     "eigh": (_eigenvalues, 2),
     "svd": (_singular_values, 2),
 }
-FACTORED = frozenset((*_WRITERS, *SMALL))
 
 
 def factoring_routine(

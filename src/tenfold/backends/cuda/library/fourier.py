@@ -29,7 +29,7 @@ from tenfold.types import SHORT, TensorType
 if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
 
-FOURIER = {"fft": COMPLEX, "rfft": FROM_REAL, "irfft": TO_REAL}
+_KINDS = {"fft": COMPLEX, "rfft": FROM_REAL, "irfft": TO_REAL}
 _REAL = {"c64": "f32", "c128": "f64"}
 _PAIRED = {real: paired for paired, real in _REAL.items()}
 
@@ -68,7 +68,7 @@ def fourier_routine(
     """The routine of a transform along `axis`; None where there is no library."""
     if not target.cufft:
         return None
-    kind, axis = FOURIER[name], given["axis"]
+    kind, axis = _KINDS[name], given["axis"]
     n, before, behind = type.shape[axis], prod(type.shape[:axis]), prod(type.shape[axis + 1 :])
     points = given["n"] if kind == TO_REAL else n
     m = n // 2 + 1 if kind == FROM_REAL else points
