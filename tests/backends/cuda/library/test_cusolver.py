@@ -203,7 +203,7 @@ def test_why_it_is_the_hosts(function: Any, shape: tuple[int, ...], reason: str)
 def test_a_status_is_said_in_words(tmp_path: Any) -> None:
     gpu = SimulatedGpu(cusolver=FakeCusolver())
     with pytest.raises(DeviceProblem, match=r"cuSOLVER 12\.0\.4: a value is not valid"):
-        gpu.solver().factor(Factoring("gesvd", "f64", 2, 3), 0, [0, 0], 0, 0)
+        gpu.solver().factor(Factoring("gesvd", "f64", 2, 3), 0, [([0, 0], 0)], 0, print)
     assert Cusolver(FakeCusolver(version=(11, 7, 2))).version == "11.7.2"
     path = tmp_path / "libcusolver.so.12"
     path.write_bytes(b"no library")

@@ -9,7 +9,8 @@ say), is the evaluator's: it raises NumPy's error, or gives what NumPy gives.
 Signs of eigenvectors and of singular vectors are LAPACK's own, so only values are asked for here.
 Matrices are factored one by one: many small ones are the host's.
 
-The library waits now and then, so its steps stand between graphs. Its bits are its own; the same
+The library waits now and then, and has memory of its own: its steps stand between graphs, and one
+ends before the next begins. Its bits are its own; the same
 matrices give the same bits in every run.
 """
 
@@ -65,11 +66,17 @@ class FactoringCall:
         return device.solver().prepare(self.factoring)
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
-        solver = device.solver()
-        for n in range(self.count):
-            places = [addresses[p.array] + p.start + n * apart for p, apart in self.places]
-            info = addresses[self.info.array] + self.info.start + _INT * n
-            solver.factor(self.factoring, stream, places, info, addresses[-1])
+        info = addresses[self.info.array] + self.info.start
+        matrices = (
+            (
+                [addresses[p.array] + p.start + n * apart for p, apart in self.places],
+                info + _INT * n,
+            )
+            for n in range(self.count)
+        )
+        device.solver().factor(
+            self.factoring, stream, matrices, addresses[-1], lambda: device.wait(stream)
+        )
 
 
 class _Factored:
