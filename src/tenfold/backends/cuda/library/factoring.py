@@ -67,13 +67,10 @@ class FactoringCall:
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
         info = addresses[self.info.array] + self.info.start
-        matrices = (
-            (
-                [addresses[p.array] + p.start + n * apart for p, apart in self.places],
-                info + _INT * n,
-            )
-            for n in range(self.count)
-        )
+        matrices = []
+        for n in range(self.count):
+            places = [addresses[p.array] + p.start + n * apart for p, apart in self.places]
+            matrices.append((places, info + _INT * n))
         device.solver().factor(
             self.factoring, stream, matrices, addresses[-1], lambda: device.wait(stream)
         )

@@ -63,13 +63,12 @@ class FourierCall:
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
         source, target = (addresses[p.array] + p.start for p in (self.source, self.target))
+        read, written = self.apart
         for n in range(self.parts):
-            here, there = (
-                at + n * apart for at, apart in zip((source, target), self.apart, strict=True)
-            )
             device.transformer().transform(
-                self.transform, self.inverse, stream, here, there, addresses[-1]
-            )
+                self.transform, self.inverse, stream, source + n * read, target + n * written,
+                addresses[-1],
+            )  # fmt: skip
 
 
 def fourier_routine(
