@@ -17,6 +17,7 @@ matrices give the same bits in every run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -252,10 +253,18 @@ def factoring_routine(
     vectors = given.get("vectors") or given.get("compute_uv")
     if not target.cusolver or name not in _WRITERS or vectors or why_not(types):
         return None
+    return _written(name, tuple(types), tuple(sorted(given.items())), target.cusolver)
+
+
+@lru_cache(maxsize=256)  # a step that is in no graph asks at each call
+def _written(
+    name: str, types: tuple[TensorType, ...], given: tuple[tuple[str, Any], ...], version: str
+) -> GpuRoutine:
     write, arrays = _WRITERS[name]
-    arrays -= name == "qr" and given["mode"] == "r"
-    made = _Factored(types[0], arrays, target.cusolver)
-    write(made, types, given)
+    own = dict(given)
+    arrays -= name == "qr" and own["mode"] == "r"
+    made = _Factored(types[0], arrays, version)
+    write(made, types, own)
     return made.routine()
 
 
