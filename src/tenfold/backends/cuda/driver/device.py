@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tenfold.backends.cuda.driver.library import Driver, driver, forked
-from tenfold.backends.cuda.find import CUFFT, CUSOLVER, Shared, find, version_of
+from tenfold.backends.cuda.find import CUFFT, CUSOLVER, Shared, find_library, version_of
 from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
 from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
@@ -215,13 +215,13 @@ class Gpu:
     def _version_of(self, library: Shared) -> str:
         """The version of a library that is found here, "" where there is none. The library is
         loaded for it only where its file does not tell."""
-        path = find(library, self.version // 1000)
+        path = find_library(library, self.version // 1000)
         if path is None:
             return ""
         return version_of(path) or str(self._loaded(library).version)
 
     def _loaded(self, library: Shared) -> Any:
-        path = find(library, self.version // 1000)
+        path = find_library(library, self.version // 1000)
         assert path is not None, f"the target names no {library.title}"
         if library is CUFFT:
             from tenfold.backends.cuda.library.cufft import load_cufft

@@ -1,4 +1,4 @@
-"""Factorings and solutions by cuSOLVER.
+"""Factorings and solutions by cuSOLVER; small ones are functions of ours (`small`).
 
 As NumPy's, they are in double precision whatever the dtype: matrices are copied and cast first. The
 library has columns one after another, so a matrix that is copied as it is, is to it the transposed
@@ -7,11 +7,11 @@ over. A matrix with an inf or a NaN in it, and one that the library leaves unsol
 say), is the evaluator's: it raises NumPy's error, or gives what NumPy gives.
 
 Signs of eigenvectors and of singular vectors are LAPACK's own, so only values are asked for here.
-Matrices are factored one by one: many small ones are the host's.
+Matrices are factored one by one: several of fewer than `LEAST` rows or columns are the host's.
 
 The library waits now and then, and has memory of its own: its steps stand between graphs, and one
-ends before the next begins. Its bits are its own; the same
-matrices give the same bits in every run.
+ends before the next begins. Its bits are its own; the same matrices give the same bits in every
+run.
 """
 
 from __future__ import annotations
