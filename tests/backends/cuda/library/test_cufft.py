@@ -26,7 +26,18 @@ from tests.backends.cuda.fake_cufft import FakeCufft
 from tests.backends.cuda.simulated import SimulatedGpu, remember_printed, simulated
 
 Array = np.ndarray[Any, Any]
-SHAPES = [(8,), (1,), (5, 7), (1, 1), (3, 34, 35), (2, 0, 3), (1, 5, 6), (4, 3, 1), (9, 33, 4)]
+SHAPES = [
+    (8,),
+    (1,),
+    (5, 7),
+    (1, 1),
+    (3, 34, 35),
+    (2, 0, 3),
+    (1, 5, 6),
+    (4, 3, 1),
+    (9, 33, 4),
+    (9, 34, 12),
+]
 NORMS = ("backward", "ortho", "forward")
 
 

@@ -199,12 +199,12 @@ def _qr(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
     places = (a, each), (factors, least * f.size)
     f.factor(f.asked("geqrf", m, n), *places)
     rows = m if mode == "complete" else least
-    triangle = Laying(f.wide, f.dtype, turned=True, part=UPPER, cut=True)
+    triangle = Laying(f.wide, f.dtype, turned=True, part=UPPER)
     result = Place(1 if mode == "r" else 2)
     f.stages.lay(triangle, a, result, (f.count, n, rows), apart=(m, m * across))
     if mode != "r":
         f.factor(f.asked("orgqr", m, width, least), *places)
-        how = Laying(f.wide, f.dtype, turned=True, cut=True)
+        how = Laying(f.wide, f.dtype, turned=True)
         f.stages.lay(how, a, Place(1), (f.count, width, m), apart=(m, m * across))
 
 
