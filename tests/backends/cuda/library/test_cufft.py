@@ -26,18 +26,8 @@ from tests.backends.cuda.fake_cufft import FakeCufft
 from tests.backends.cuda.simulated import SimulatedGpu, remember_printed, simulated
 
 Array = np.ndarray[Any, Any]
-SHAPES = [
-    (8,),
-    (1,),
-    (5, 7),
-    (1, 1),
-    (3, 34, 35),
-    (2, 0, 3),
-    (1, 5, 6),
-    (4, 3, 1),
-    (9, 33, 4),
-    (9, 34, 12),
-]
+LINES = [(8,), (1,), (5, 7), (1, 1), (1, 5, 6), (4, 3, 1)]
+SHAPES = [*LINES, (3, 34, 35), (2, 0, 3), (9, 33, 4), (9, 34, 12)]
 NORMS = ("backward", "ortho", "forward")
 
 
