@@ -27,7 +27,7 @@ from tests.backends.cuda.simulated import SimulatedGpu, remember_printed, simula
 
 Array = np.ndarray[Any, Any]
 LINES = [(8,), (1,), (5, 7), (1, 1), (1, 5, 6), (4, 3, 1)]
-SHAPES = [*LINES, (3, 34, 35), (2, 0, 3), (9, 33, 4), (9, 34, 12)]
+SHAPES = [*LINES, (3, 34, 35), (3, 9, 7), (2, 0, 3), (9, 33, 4), (9, 34, 12)]
 NORMS = ("backward", "ortho", "forward")
 
 

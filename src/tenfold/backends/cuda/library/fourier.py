@@ -3,8 +3,8 @@
 The library reads lines that lie one after another, or side by side; and it writes so. What comes
 before an axis whose lines lie side by side takes a call for each of its parts, up to `PARTS`. Where
 there are more, lines are laid one after another in scratch memory first, and the results are turned
-back from there. Real numbers that it reads or writes begin at multiples of 16
-bytes: they are copied where they do not. What becomes real numbers is always copied, since the
+back from there. Real numbers that it reads or writes begin at multiples of 16 bytes: they are
+copied where they, or their parts, do not. What becomes real numbers is always copied, since the
 library writes over it, and the imaginary parts at the ends are dropped. It does not scale: that is
 done where results are turned back, else in place.
 
@@ -90,10 +90,11 @@ def fourier_routine(
     if not count:
         return stages.routine()
     source, result = Place(0), Place(1)
+    single = behind == 1 or before == 1
 
     def taken(extent: int, dtype: str) -> bool:
         """Whether the library takes an array as it lies."""
-        if behind == 1 or before == 1:
+        if single:
             return aligned or dtype in _REAL
         whole = dtype in _REAL or (aligned and extent * behind * SIZES[dtype] % _ALIGNED == 0)
         return before <= PARTS and whole
@@ -111,7 +112,7 @@ def fourier_routine(
         stages.lay(how, Place(0), source, shape, last=last)
 
     # What it writes.
-    direct = taken(m, written)
+    direct = taken(m, written) and (single or as_it_is or kind != FROM_REAL)
     if not direct:
         over = kind == COMPLEX and not as_it_is
         result = source if over else stages.room(count * m * SIZES[written])
