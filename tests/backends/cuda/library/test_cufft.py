@@ -13,6 +13,7 @@ from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.library.cufft import COMPLEX, Transform, load_cufft
 from tenfold.backends.cuda.library.fourier import fourier_routine
 from tenfold.backends.cuda.library.routine import RoutineLaunch
+from tenfold.backends.cuda.recording import LibraryNode
 from tenfold.backends.cuda.target import named
 from tenfold.backends.llvm.text import join
 from tenfold.errors import DeviceProblem
@@ -134,6 +135,19 @@ def test_a_plan_of_the_library_is_made_once() -> None:
         program([ordinary("c128", (4, 5))])
     assert fake.calls.count("cufftMakePlanMany64") == 1
     assert fake.calls.count("cufftExecZ2Z") == 6
+
+
+def test_calls_that_work_in_the_same_memory_wait_for_each_other() -> None:
+    """An odd number of points takes such memory here, an even one does not."""
+    for points, waits in ((5, True), (8, False)):
+        x = ordinary("c128", (3, points))
+        graph = tn.trace(lambda x, y: (np.fft.fft(x), np.fft.fft(y)), x, x)
+        program = simulated(SimulatedGpu(cufft=FakeCufft())).compile(graph)
+        with program.room() as room:
+            (recording,) = program.replay(room).recordings
+        first, second = (n for n in recording.nodes if isinstance(n, LibraryNode))
+        assert (recording.nodes.index(first) in second.after) == waits
+        assert len(first.places) == 2 + waits
 
 
 def test_transforms_of_many_axes_and_in_loops() -> None:
