@@ -62,14 +62,14 @@ def test_the_environment_may_name_a_file_or_none(
     library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(library.variable, "off")
-    assert find.find(library) is None
+    assert find.find_library(library) is None
     monkeypatch.setenv(library.variable, str(tmp_path / "none.so"))
     with pytest.raises(ValueProblem, match="there is no such file"):
-        find.find(library)
+        find.find_library(library)
     said = backend_record("cuda").absent()[library.title]
     assert "there is no such file" in said
     (tmp_path / "none.so").touch()
-    assert find.find(library) == str(tmp_path / "none.so")
+    assert find.find_library(library) == str(tmp_path / "none.so")
 
 
 def test_a_version_is_read_off_a_file_or_its_wheel(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_without_a_driver(driverless: None) -> None:
     said = tn.backends()["cuda"]
     assert "driver" in said["missing"]
     assert "install" in said["remedy"]
-    assert {"assembler", "cublasLt", "compiler", "targets"} <= said.keys()
+    assert {"assembler", "cublasLt", "cuFFT", "cuSOLVER", "compiler", "targets"} <= said.keys()
 
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

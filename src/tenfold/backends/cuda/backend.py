@@ -195,16 +195,18 @@ class Place:
 def _found(newest: int | None = None) -> dict[str, str]:
     """What lies here beside the driver, which is for this major version of CUDA."""
     from tenfold.backends.cuda.assemble import assembler
-    from tenfold.backends.cuda.find import LIBRARIES, NEWEST, Shared, find
+    from tenfold.backends.cuda.find import LIBRARIES, NEWEST, Shared, find_library, version_of
 
     ptxas = assembler()
 
     def said(library: Shared) -> str:
         try:
-            path = find(library, newest or NEWEST)
+            path = find_library(library, newest or NEWEST)
         except ValueProblem as error:
             return error.message
-        return path or f"not found, or {library.variable} is off (pip install {library.wheel})"
+        if path is None:
+            return f"not found, or {library.variable} is off (pip install {library.wheel})"
+        return ", ".join(filter(None, (version_of(path), path)))
 
     own = "the driver's own; ptxas, which is faster, was not found (pip install nvidia-cuda-nvcc)"
     return {

@@ -9,15 +9,11 @@ from typing import Any
 
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.library.convolution import convolution_routine
-from tenfold.backends.cuda.library.factoring import (
-    FACTORED,
-    factoring_reason,
-    factoring_routine,
-)
-from tenfold.backends.cuda.library.fourier import FOURIER, fourier_scratch
+from tenfold.backends.cuda.library.factoring import factoring_reason, factoring_routine
+from tenfold.backends.cuda.library.fourier import fourier_routine, fourier_scratch
 from tenfold.backends.cuda.library.product import product_scratch, product_words
-from tenfold.backends.cuda.library.reach import REACH, reach_scratch
-from tenfold.backends.cuda.library.routine import LINES, line_routine
+from tenfold.backends.cuda.library.reach import reach_scratch
+from tenfold.backends.cuda.library.routine import FACTORED, FOURIER, LINES, REACH, line_routine
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.support import missing
 from tenfold.backends.llvm.writer import kind
@@ -77,8 +73,12 @@ def _lacks(target: CudaTarget, routine: str, types: Types) -> str:
 def _words(target: CudaTarget, routine: str, types: Types, attributes: Mapping[str, Any]) -> str:
     if routine == PRODUCT:
         return product_words(types, attributes, target)
+    found = None
     if routine in FOURIER:
-        return f"{routine} of {types[0]}: by cuFFT {target.cufft}, whose bits are its own"
-    if routine in FACTORED:
-        return f"{routine} of {types[0]}: by cuSOLVER {target.cusolver}, whose bits are its own"
-    return ""
+        found = fourier_routine(routine, types[0], attributes, target=target, aligned=True)
+    elif routine in FACTORED:
+        found = factoring_routine(routine, types, attributes, target)
+    if found is None or not found.launches:
+        return ""
+    by = found.made_by or "an elimination of ours"
+    return f"{routine} of {types[0]}: by {by}, whose bits are its own"

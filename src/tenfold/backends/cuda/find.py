@@ -117,7 +117,7 @@ def asked(library: Shared) -> str | None:
     return said or None
 
 
-def find(library: Shared, newest: int = NEWEST) -> str | None:
+def find_library(library: Shared, newest: int = NEWEST) -> str | None:
     """The file of a library, or None."""
     said = asked(library)
     return next(files(library, newest), None) if said is None else said or None

@@ -13,6 +13,7 @@ from tenfold.backends.cuda.assemble import ModuleCode
 from tenfold.backends.cuda.library.cufft import COMPLEX, Transform, load_cufft
 from tenfold.backends.cuda.library.fourier import fourier_routine
 from tenfold.backends.cuda.library.routine import RoutineLaunch
+from tenfold.backends.cuda.recording import LibraryNode
 from tenfold.backends.cuda.target import named
 from tenfold.backends.llvm.text import join
 from tenfold.errors import DeviceProblem
@@ -26,7 +27,8 @@ from tests.backends.cuda.fake_cufft import FakeCufft
 from tests.backends.cuda.simulated import SimulatedGpu, remember_printed, simulated
 
 Array = np.ndarray[Any, Any]
-SHAPES = [(8,), (1,), (5, 7), (1, 1), (3, 34, 35), (2, 0, 3), (1, 5, 6), (4, 3, 1)]
+LINES = [(8,), (1,), (5, 7), (1, 1), (1, 5, 6), (4, 3, 1)]
+SHAPES = [*LINES, (3, 34, 35), (3, 9, 7), (2, 0, 3), (9, 33, 4), (9, 34, 12)]
 NORMS = ("backward", "ortho", "forward")
 
 
@@ -106,20 +108,22 @@ def test_arrays_at_odd_places(name: str, dtype: str, shape: tuple[int, ...], axi
 
 
 def test_what_lies_as_the_library_has_it_is_not_copied() -> None:
-    """A scale takes a function of its own; so does what comes before and behind the axis."""
+    """A scale takes a function of its own; so does what comes before and behind the axis, if it is
+    much."""
     counts = {}
     for shape, axis, norm in (
         ((6, 8), 1, "backward"),
         ((6, 8), 0, "backward"),
         ((6, 8), 1, "ortho"),
-        ((6, 8, 4), 1, "ortho"),
+        ((6, 8, 4), 1, "backward"),
+        ((16, 8, 4), 1, "ortho"),
     ):
         gpu = SimulatedGpu(cufft=FakeCufft())
         x = ordinary("c128", shape)
         graph = graph_of("fft", [x], axis=axis, norm=norm, inverse=False)
         simulated(gpu).compile(graph)([x])
         counts[shape, axis, norm] = len(gpu.launches)
-    assert list(counts.values()) == [0, 0, 1, 2]
+    assert list(counts.values()) == [0, 0, 1, 0, 2]
 
 
 def test_a_plan_of_the_library_is_made_once() -> None:
@@ -131,6 +135,19 @@ def test_a_plan_of_the_library_is_made_once() -> None:
         program([ordinary("c128", (4, 5))])
     assert fake.calls.count("cufftMakePlanMany64") == 1
     assert fake.calls.count("cufftExecZ2Z") == 6
+
+
+def test_calls_that_work_in_the_same_memory_wait_for_each_other() -> None:
+    """An odd number of points takes such memory here, an even one does not."""
+    for points, waits in ((5, True), (8, False)):
+        x = ordinary("c128", (3, points))
+        graph = tn.trace(lambda x, y: (np.fft.fft(x), np.fft.fft(y)), x, x)
+        program = simulated(SimulatedGpu(cufft=FakeCufft())).compile(graph)
+        with program.room() as room:
+            (recording,) = program.replay(room).recordings
+        first, second = (n for n in recording.nodes if isinstance(n, LibraryNode))
+        assert (recording.nodes.index(first) in second.after) == waits
+        assert len(first.places) == 2 + waits
 
 
 def test_transforms_of_many_axes_and_in_loops() -> None:

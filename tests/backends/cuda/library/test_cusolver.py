@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.backends.cuda.library import factoring
+from tenfold.backends.cuda.library import factoring, small
 from tenfold.backends.cuda.library.cusolver import Cusolver, Factoring, load_cusolver
 from tenfold.errors import DeviceProblem, MatrixProblem, ValueProblem
 from tenfold.ops import TABLE
@@ -26,6 +26,9 @@ MATRICES = (*SQUARES, (5, 3), (3, 5), (2, 3, 6, 4), (2, 33, 40))
 GIVEN: dict[str, list[dict[str, Any]]] = {
     "cholesky": [{}],
     "solve": [{}],
+    "triangular_solve": [
+        {"lower": lower, "unit": unit} for lower in (False, True) for unit in (False, True)
+    ],
     "inv": [{}],
     "det": [{}],
     "slogdet": [{}],
@@ -33,6 +36,11 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "eigh": [{"lower": lower, "vectors": False} for lower in (True, False)],
     "svd": [{"full_matrices": False, "compute_uv": False}],
 }
+
+
+@pytest.fixture(autouse=True)
+def none_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "MOST", 0)
 
 
 @pytest.fixture
@@ -49,7 +57,9 @@ def arguments(name: str, dtype: str, shape: tuple[int, ...]) -> list[Array]:
     x = ordinary(dtype, shape)
     if name == "cholesky":
         x = (x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1])).astype(x.dtype)
-    return [x, ordinary(dtype, (*shape[:-1], 3))] if name == "solve" else [x]
+    if name == "triangular_solve":  # well-conditioned also where the diagonal stands for ones
+        x = (x / (2 * shape[-1]) + np.eye(shape[-1]) * 1.5).astype(x.dtype)
+    return [x, ordinary(dtype, (*shape[:-1], 3))] if name.endswith("solve") else [x]
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -87,6 +97,7 @@ def test_samples_are_certified(name: str) -> None:
     [
         (lambda x: np.linalg.solve(x, x), np.ones((4, 4)), MatrixProblem),
         (lambda x: np.linalg.inv(x), np.ones((4, 4)), MatrixProblem),
+        (lambda x: tn.triangular_solve(x, x[:, :2]), np.diag([1.0, 0.0, 2.0]), MatrixProblem),
         (lambda x: np.linalg.cholesky(x), -np.eye(4), MatrixProblem),
         (lambda x: np.linalg.svd(x, compute_uv=False), np.full((3, 3), np.nan), ValueProblem),
     ],
@@ -192,7 +203,7 @@ def test_why_it_is_the_hosts(function: Any, shape: tuple[int, ...], reason: str)
 def test_a_status_is_said_in_words(tmp_path: Any) -> None:
     gpu = SimulatedGpu(cusolver=FakeCusolver())
     with pytest.raises(DeviceProblem, match=r"cuSOLVER 12\.0\.4: a value is not valid"):
-        gpu.solver().factor(Factoring("gesvd", "f64", 2, 3), 0, [0, 0], 0, 0)
+        gpu.solver().factor(Factoring("gesvd", "f64", 2, 3), 0, [([0, 0], 0)], 0, print)
     assert Cusolver(FakeCusolver(version=(11, 7, 2))).version == "11.7.2"
     path = tmp_path / "libcusolver.so.12"
     path.write_bytes(b"no library")

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tenfold.backends.cuda.driver.library import Driver, driver, forked
-from tenfold.backends.cuda.find import CUFFT, CUSOLVER, find, version_of
+from tenfold.backends.cuda.find import CUFFT, CUSOLVER, Shared, find_library, version_of
 from tenfold.backends.cuda.library.cublas import Multiplier, find_cublas
-from tenfold.backends.cuda.library.cufft import Transformer, load_cufft
-from tenfold.backends.cuda.library.cusolver import Solver, load_cusolver
 from tenfold.backends.cuda.target import CudaTarget, target_on
 from tenfold.backends.llvm.target import llvmlite_version
 from tenfold.errors import DeviceProblem
@@ -27,6 +25,8 @@ from tenfold.types import TensorType
 if TYPE_CHECKING:
     from tenfold.backends.cuda.assemble import ModuleCode
     from tenfold.backends.cuda.entry.launch import Launch
+    from tenfold.backends.cuda.library.cufft import Transformer
+    from tenfold.backends.cuda.library.cusolver import Solver
     from tenfold.backends.cuda.recording import Recording
 
 Array = np.ndarray[Any, Any]
@@ -221,15 +221,14 @@ class Gpu:
         self.capability = 10 * major + minor
         self.processors = self.attribute(_PROCESSORS)
         found = find_cublas(self.version // 1000)
-        cufft, cusolver = (find(one, self.version // 1000) for one in (CUFFT, CUSOLVER))
         self.target = target_on(
-            self.capability, self.version, llvmlite_version(),
+            self.capability,
+            self.version,
+            llvmlite_version(),
             cublas=found.version if found is not None else "",
-            cufft="" if cufft is None else version_of(cufft) or load_cufft(cufft).version,
-            cusolver=""
-            if cusolver is None
-            else version_of(cusolver) or load_cusolver(cusolver).version,
-        )  # fmt: skip
+            cufft=self._version_of(CUFFT),
+            cusolver=self._version_of(CUSOLVER),
+        )
         self._multiplier: Multiplier | None = None
         self._transformer: Transformer | None = None
         self._solver: Solver | None = None
@@ -241,6 +240,25 @@ class Gpu:
         found = c_int()
         self.cuda.cuDeviceGetAttribute(byref(found), which, self._device)
         return found.value
+
+    def _version_of(self, library: Shared) -> str:
+        """The version of a library that is found here, "" where there is none. The library is
+        loaded for it only where its file does not tell."""
+        path = find_library(library, self.version // 1000)
+        if path is None:
+            return ""
+        return version_of(path) or str(self._loaded(library).version)
+
+    def _loaded(self, library: Shared) -> Any:
+        path = find_library(library, self.version // 1000)
+        assert path is not None, f"the target names no {library.title}"
+        if library is CUFFT:
+            from tenfold.backends.cuda.library.cufft import load_cufft
+
+            return load_cufft(path)
+        from tenfold.backends.cuda.library.cusolver import load_cusolver
+
+        return load_cusolver(path)
 
     def _text(self) -> str:
         room = ctypes.create_string_buffer(256)
@@ -395,21 +413,21 @@ class Gpu:
             return self._multiplier
 
     def transformer(self) -> Transformer:
+        from tenfold.backends.cuda.library.cufft import Transformer
+
         self.enter()
         with self._lock:
             if self._transformer is None:
-                path = find(CUFFT, self.version // 1000)
-                assert path is not None, "the target names no cuFFT"
-                self._transformer = Transformer(load_cufft(path))
+                self._transformer = Transformer(self._loaded(CUFFT))
             return self._transformer
 
     def solver(self) -> Solver:
+        from tenfold.backends.cuda.library.cusolver import Solver
+
         self.enter()
         with self._lock:
             if self._solver is None:
-                path = find(CUSOLVER, self.version // 1000)
-                assert path is not None, "the target names no cuSOLVER"
-                self._solver = Solver(load_cusolver(path))
+                self._solver = Solver(self._loaded(CUSOLVER))
             return self._solver
 
     # Code.

@@ -8,7 +8,7 @@ double precision, as NumPy factors them.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import POINTER, byref, c_byte, c_int, c_void_p
 from typing import Any
 
@@ -144,18 +144,26 @@ class Solver:
         return found
 
     def factor(
-        self, one: Factoring, stream: Any, places: Sequence[int], info: int, workspace: int
+        self,
+        one: Factoring,
+        stream: Any,
+        matrices: Iterable[tuple[Sequence[int], int]],
+        workspace: int,
+        finish: Callable[[], None],
     ) -> None:
-        """Factor what lies at the first of these addresses, in a stream, and put what the library
-        has to say of it at another. It may wait. The places: of `potrf` the matrix; of `getrf` the
-        matrix and the rows that were swapped; of `getrs` these and the right sides; of `geqrf` and
-        `orgqr` the matrix and the reflections' factors; of `syevd` and `gesvd` the matrix and the
+        """Factor matrices in a stream, each with the addresses that it takes and another for what
+        the library has to say of it, and finish that: the library has memory of its own, which the
+        next call may not touch before. The addresses: of `potrf` the matrix; of `getrf` the matrix
+        and the rows that were swapped; of `getrs` these and the right sides; of `geqrf` and `orgqr`
+        the matrix and the reflections' factors; of `syevd` and `gesvd` the matrix and the
         values."""
         with self._lock:
             words = self._elements(one)
             self.library.set_stream(self._handle, stream)
-            given = _given(one, places, info, workspace, words)
-            self.library.factor(self._handle, one, given)
+            for places, info in matrices:
+                given = _given(one, places, info, workspace, words)
+                self.library.factor(self._handle, one, given)
+            finish()
 
 
 def _sizes(one: Factoring) -> tuple[Any, ...]:

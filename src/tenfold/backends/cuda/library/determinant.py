@@ -15,6 +15,7 @@ from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.team import exchange
 from tenfold.backends.cuda.library.function import RoutineFunction
 from tenfold.backends.cuda.library.laying import Place
+from tenfold.backends.cuda.library.polar import multiplied, polar
 from tenfold.backends.cuda.library.routine import RoutineLaunch
 from tenfold.backends.cuda.target import WARP, CudaTarget
 from tenfold.backends.llvm.functions import called, definitions
@@ -22,7 +23,6 @@ from tenfold.backends.llvm.text import Fragment, merged
 from tenfold.backends.llvm.writer import COMPUTE, Writer, float_text, kind
 
 _ONE, _ZERO = (float_text("double", x) for x in (1.0, 0.0))
-Parts = list[str]
 
 
 def _name(dtype: str, logs: bool) -> str:
@@ -63,13 +63,13 @@ def determinant_text(dtype: str, logs: bool, target: CudaTarget) -> Fragment:
         at = f.num("add", "i64", begin, f.num("mul", "i64", str(row), beside))
         first = f.num("mul", "i64", at, parts)
         value = [f.read("matrix", f.num("add", "i64", first, n)) for n in range(parts)]
-        size, sign = _polar(w, value)
+        size, sign = polar(w, value)
         swapped = f.read("swaps", f.num("add", "i64", rows, str(row)))
         own = w.op(f"trunc i64 {f.num('add', 'i64', str(row), 1)} to i32")
         other = w.op(f"icmp ne i32 {swapped}, {own}")
         sign = [w.select(other, "double", w.op(f"fneg double {x}"), x) for x in sign]
         total = w.op(f"fadd double {held[0]}, {called(w, 'log', 'f64', [size], False)}")
-        return [total, *_multiplied(w, held[1:], sign)]
+        return [total, *multiplied(w, held[1:], sign)]
 
     first = [_ZERO, _ONE, _ZERO][: 1 + parts]
     slots = [("double", x) for x in first]
@@ -77,7 +77,7 @@ def determinant_text(dtype: str, logs: bool, target: CudaTarget) -> Fragment:
     for step in (1, 2, 4, 8, 16):
         other = [exchange(w, "double", x, step) for x in (total, *sign)]
         total = w.op(f"fadd double {total}, {other[0]}")
-        sign = _multiplied(w, sign, other[1:])
+        sign = multiplied(w, sign, other[1:])
 
     def write() -> None:
         found = sign
@@ -92,25 +92,6 @@ def determinant_text(dtype: str, logs: bool, target: CudaTarget) -> Fragment:
 
     f.when(w.op(f"icmp eq i64 {lane}, 0"), write)
     return merged([f.text(), *definitions(sorted(w.maths), target.llvm)])
-
-
-def _polar(w: Writer, value: Parts) -> tuple[str, Parts]:
-    """The magnitude of a number that is not 0, and its sign."""
-    if len(value) == 1:
-        size = w.intrinsic("fabs", "double", value[0])
-        return size, [w.intrinsic("copysign", "double", _ONE, value[0])]
-    size = called(w, "hypot", "f64", value, False)
-    return size, [w.op(f"fdiv double {x}, {size}") for x in value]
-
-
-def _multiplied(w: Writer, a: Sequence[str], b: Sequence[str]) -> Parts:
-    if len(a) == 1:
-        return [w.op(f"fmul double {a[0]}, {b[0]}")]
-    ac, bd, ad, bc = (
-        w.op(f"fmul double {x}, {y}")
-        for x, y in ((a[0], b[0]), (a[1], b[1]), (a[0], b[1]), (a[1], b[0]))
-    )
-    return [w.op(f"fsub double {ac}, {bd}"), w.op(f"fadd double {ad}, {bc}")]
 
 
 def _short(w: Writer, ty: str, x: str) -> str:

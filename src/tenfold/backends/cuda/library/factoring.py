@@ -1,4 +1,4 @@
-"""Factorings and solutions by cuSOLVER.
+"""Factorings and solutions by cuSOLVER; small ones are functions of ours (`small`).
 
 As NumPy's, they are in double precision whatever the dtype: matrices are copied and cast first. The
 library has columns one after another, so a matrix that is copied as it is, is to it the transposed
@@ -7,24 +7,28 @@ over. A matrix with an inf or a NaN in it, and one that the library leaves unsol
 say), is the evaluator's: it raises NumPy's error, or gives what NumPy gives.
 
 Signs of eigenvectors and of singular vectors are LAPACK's own, so only values are asked for here.
-Matrices are factored one by one: many small ones are the host's.
+Matrices are factored one by one: several of fewer than `LEAST` rows or columns are the host's.
 
-The library waits now and then, so its steps stand between graphs. Its bits are its own; the same
-matrices give the same bits in every run.
+The library waits now and then, and has memory of its own: its steps stand between graphs, and one
+ends before the next begins. Its bits are its own; the same matrices give the same bits in every
+run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tenfold.backends.cuda.library.cusolver import Factoring
 from tenfold.backends.cuda.library.determinant import determinant_launch, determinant_text
-from tenfold.backends.cuda.library.laying import LOWER, UNIT, UPPER, Laying, Place
+from tenfold.backends.cuda.library.laying import DIAGONAL, LOWER, UPPER, Laying, Place
 from tenfold.backends.cuda.library.routine import GpuRoutine
+from tenfold.backends.cuda.library.small import small_routine
 from tenfold.backends.cuda.library.stages import Stages
 from tenfold.backends.cuda.library.unsolved import unsolved_launch, unsolved_text
+from tenfold.backends.cuda.library.unswapped import unswapped_launch, unswapped_text
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.writer import SIZES
 from tenfold.frozen import frozen
@@ -63,11 +67,14 @@ class FactoringCall:
         return device.solver().prepare(self.factoring)
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
-        solver = device.solver()
+        info = addresses[self.info.array] + self.info.start
+        matrices = []
         for n in range(self.count):
             places = [addresses[p.array] + p.start + n * apart for p, apart in self.places]
-            info = addresses[self.info.array] + self.info.start + _INT * n
-            solver.factor(self.factoring, stream, places, info, addresses[-1])
+            matrices.append((places, info + _INT * n))
+        device.solver().factor(
+            self.factoring, stream, matrices, addresses[-1], lambda: device.wait(stream)
+        )
 
 
 class _Factored:
@@ -139,12 +146,29 @@ def _solve(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
     f.give(b, Place(2), columns, n, turned=True)
 
 
+def _triangular(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
+    """The triangle as the second of two that pivoting gives, of which the first is a unit matrix.
+    A zero on its diagonal shows in results, which are then no finite numbers."""
+    columns, n, lower = types[1].shape[-1], f.n, given["lower"]
+    a, b = f.room(n * n), f.room(n * columns)
+    how = Laying(f.dtype, f.wide, not lower, told=True, part=LOWER, ones=given["unit"])
+    f.stages.lay(how, Place(0), a, (f.count, n, n))
+    swaps = f.stages.room(f.count * n * _INT)
+    f.stages.launch(unswapped_launch(swaps, f.count, n), unswapped_text)
+    f.take(Place(1), b, n, columns, True)
+    places = (a, n * n * f.size), (swaps, n * _INT), (b, n * columns * f.size)
+    f.factor(f.asked("getrs", n, n, columns, turned=lower), *places)
+    given_back = Laying(f.wide, f.dtype, turned=True, told=True)
+    f.stages.lay(given_back, b, Place(2), (f.count, columns, n))
+
+
 def _inv(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
     """The inverse of the transposed matrix, which lies as the inverse does."""
     n = f.n
     factored = f.pivoted(False)
     b = f.room(n * n)
-    f.stages.lay(Laying(f.wide, f.wide, part=UNIT), factored[0][0], b, (f.count, n, n))
+    unit = Laying(f.wide, f.wide, part=DIAGONAL, ones=True)
+    f.stages.lay(unit, factored[0][0], b, (f.count, n, n))
     f.factor(f.asked("getrs", n, n, n), *factored, (b, n * n * f.size))
     f.give(b, Place(1), n, n)
 
@@ -175,12 +199,12 @@ def _qr(f: _Factored, types: Sequence[TensorType], given: Given) -> None:
     places = (a, each), (factors, least * f.size)
     f.factor(f.asked("geqrf", m, n), *places)
     rows = m if mode == "complete" else least
-    triangle = Laying(f.wide, f.dtype, turned=True, part=UPPER, cut=True)
+    triangle = Laying(f.wide, f.dtype, turned=True, part=UPPER)
     result = Place(1 if mode == "r" else 2)
     f.stages.lay(triangle, a, result, (f.count, n, rows), apart=(m, m * across))
     if mode != "r":
         f.factor(f.asked("orgqr", m, width, least), *places)
-        how = Laying(f.wide, f.dtype, turned=True, cut=True)
+        how = Laying(f.wide, f.dtype, turned=True)
         f.stages.lay(how, a, Place(1), (f.count, width, m), apart=(m, m * across))
 
 
@@ -209,6 +233,7 @@ Write = Callable[[_Factored, Sequence[TensorType], Given], None]
 _WRITERS: dict[str, tuple[Write, int]] = {
     "cholesky": (_cholesky, 2),
     "solve": (_solve, 3),
+    "triangular_solve": (_triangular, 3),
     "inv": (_inv, 2),
     "det": (_determinant, 2),
     "slogdet": (_determinant, 3),
@@ -216,20 +241,30 @@ _WRITERS: dict[str, tuple[Write, int]] = {
     "eigh": (_eigenvalues, 2),
     "svd": (_singular_values, 2),
 }
-FACTORED = frozenset(_WRITERS)
 
 
 def factoring_routine(
     name: str, types: Sequence[TensorType], given: Given, target: CudaTarget
 ) -> GpuRoutine | None:
     """The routine of a node; None where it is the host's."""
+    small = small_routine(name, types, given)
+    if small is not None:
+        return small
     vectors = given.get("vectors") or given.get("compute_uv")
-    if not target.cusolver or vectors or why_not(types):
+    if not target.cusolver or name not in _WRITERS or vectors or why_not(types):
         return None
+    return _written(name, tuple(types), tuple(sorted(given.items())), target.cusolver)
+
+
+@lru_cache(maxsize=256)  # a step that is in no graph asks at each call
+def _written(
+    name: str, types: tuple[TensorType, ...], given: tuple[tuple[str, Any], ...], version: str
+) -> GpuRoutine:
     write, arrays = _WRITERS[name]
-    arrays -= name == "qr" and given["mode"] == "r"
-    made = _Factored(types[0], arrays, target.cusolver)
-    write(made, types, given)
+    own = dict(given)
+    arrays -= name == "qr" and own["mode"] == "r"
+    made = _Factored(types[0], arrays, version)
+    write(made, types, own)
     return made.routine()
 
 
@@ -247,6 +282,6 @@ def factoring_reason(name: str, types: Sequence[TensorType], target: CudaTarget)
     """Why a node is the host's."""
     if not target.cusolver:
         return "LAPACK factors and solves matrices, where there is no cuSOLVER"
-    if name not in FACTORED:
+    if name not in _WRITERS:
         return "cuSOLVER does not do it as LAPACK does"
     return why_not(types) or "signs of vectors are LAPACK's own"

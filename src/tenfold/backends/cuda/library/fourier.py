@@ -1,9 +1,10 @@
 """Fourier transforms by cuFFT.
 
-The library reads lines that lie one after another, or side by side where nothing comes before the
-axis; and it writes so. Elsewhere lines are laid one after another in scratch memory first, or the
-results are turned back from there. Real numbers that it reads or writes begin at multiples of 16
-bytes: they are copied where they do not. What becomes real numbers is always copied, since the
+The library reads lines that lie one after another, or side by side; and it writes so. What comes
+before an axis whose lines lie side by side takes a call for each of its parts, up to `PARTS`. Where
+there are more, lines are laid one after another in scratch memory first, and the results are turned
+back from there. Real numbers that it reads or writes begin at multiples of 16 bytes: they are
+copied where they, or their parts, do not. What becomes real numbers is always copied, since the
 library writes over it, and the imaginary parts at the ends are dropped. It does not scale: that is
 done where results are turned back, else in place.
 
@@ -29,20 +30,25 @@ from tenfold.types import SHORT, TensorType
 if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
 
-FOURIER = {"fft": COMPLEX, "rfft": FROM_REAL, "irfft": TO_REAL}
+_KINDS = {"fft": COMPLEX, "rfft": FROM_REAL, "irfft": TO_REAL}
+PARTS = 8  # calls for one array at most
+_ALIGNED = 16  # bytes at whose multiples real numbers are to begin
 _REAL = {"c64": "f32", "c128": "f64"}
 _PAIRED = {real: paired for paired, real in _REAL.items()}
 
 
 @frozen
 class FourierCall:
-    """A `LibraryCall`: transforms by this version of cuFFT, from one place to another."""
+    """A `LibraryCall`: transforms by this version of cuFFT, from one place to another, in so many
+    parts, which lie so many bytes apart here and there."""
 
     transform: Transform
     inverse: bool
     version: str
     source: Place
     target: Place
+    parts: int
+    apart: tuple[int, int]
 
     @property
     def made_by(self) -> str:
@@ -57,9 +63,12 @@ class FourierCall:
 
     def call(self, device: Device, stream: Any, addresses: Sequence[int]) -> None:
         source, target = (addresses[p.array] + p.start for p in (self.source, self.target))
-        device.transformer().transform(
-            self.transform, self.inverse, stream, source, target, addresses[-1]
-        )
+        read, written = self.apart
+        for n in range(self.parts):
+            device.transformer().transform(
+                self.transform, self.inverse, stream, source + n * read, target + n * written,
+                addresses[-1],
+            )  # fmt: skip
 
 
 def fourier_routine(
@@ -68,7 +77,7 @@ def fourier_routine(
     """The routine of a transform along `axis`; None where there is no library."""
     if not target.cufft:
         return None
-    kind, axis = FOURIER[name], given["axis"]
+    kind, axis = _KINDS[name], given["axis"]
     n, before, behind = type.shape[axis], prod(type.shape[:axis]), prod(type.shape[axis + 1 :])
     points = given["n"] if kind == TO_REAL else n
     m = n // 2 + 1 if kind == FROM_REAL else points
@@ -80,14 +89,21 @@ def fourier_routine(
     stages = Stages(2)
     if not count:
         return stages.routine()
-    packed = behind == 1 or before == 1
     source, result = Place(0), Place(1)
+    single = behind == 1 or before == 1
+
+    def taken(extent: int, dtype: str) -> bool:
+        """Whether the library takes an array as it lies."""
+        if single:
+            return aligned or dtype in _REAL
+        whole = dtype in _REAL or (aligned and extent * behind * SIZES[dtype] % _ALIGNED == 0)
+        return before <= PARTS and whole
 
     def between(extent: int, direct: bool) -> tuple[int, int]:
         return (behind, 1) if direct and behind > 1 else (1, extent)
 
     # What the library reads.
-    as_it_is = packed and (kind == COMPLEX or (kind == FROM_REAL and aligned))
+    as_it_is = kind != TO_REAL and taken(n, read)
     if not as_it_is:
         source = stages.room(count * n * SIZES[read])
         last = n - 1 if points % 2 == 0 else -1
@@ -96,12 +112,15 @@ def fourier_routine(
         stages.lay(how, Place(0), source, shape, last=last)
 
     # What it writes.
-    direct = packed and (kind != TO_REAL or aligned)
+    direct = taken(m, written) and (single or as_it_is or kind != FROM_REAL)
     if not direct:
         over = kind == COMPLEX and not as_it_is
         result = source if over else stages.room(count * m * SIZES[written])
-    transform = Transform(kind, real, points, count, between(n, as_it_is), between(m, direct))
-    stages.call(FourierCall(transform, inverse, target.cufft, source, result))
+    parts = before if behind > 1 and (as_it_is or direct) else 1
+    each = count // parts
+    transform = Transform(kind, real, points, each, between(n, as_it_is), between(m, direct))
+    apart = each * n * SIZES[read], each * m * SIZES[written]
+    stages.call(FourierCall(transform, inverse, target.cufft, source, result, parts, apart))
 
     factor = factor_of(points, given["norm"], inverse)
     scaled = factor != 1

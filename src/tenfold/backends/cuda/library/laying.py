@@ -4,16 +4,18 @@ elements, one after another or as matrices turned over, and change them on the w
 An element may be cast between f32 and f64, scaled by a factor, and have its imaginary part dropped
 at the first place along a line and at another, which is how a transform to real numbers takes its
 ends. What is outside of a triangle is zero. An inf or a NaN sets the fault word where that is asked
-for. Lines that are read may be a part of longer ones.
+for. Lines that are turned over may be a part of longer ones.
 
 A block turns a tile of 32 × 32 elements over in shared memory. All of it is read before anything is
-written, neighbours by neighbours both times.
+written, neighbours by neighbours both times. Narrow matrices are written one element after another,
+each read from where it lies.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tenfold.backends.cuda.emit.memory import guarded
 from tenfold.backends.cuda.emit.team import wait
@@ -25,8 +27,9 @@ from tenfold.backends.llvm.writer import BITS, COMPUTE, float_text, kind
 from tenfold.frozen import frozen
 
 _TILE, _ROWS, _THREADS, _EACH = 32, 8, 256, 4
+_NARROW = 8  # rows or columns below which tiles would be mostly empty
 _WORDS = ("size", "rows", "columns", "last", "factor", "line", "matrix")
-LOWER, UPPER, UNIT = "lower", "upper", "unit"  # parts of results
+LOWER, UPPER, DIAGONAL = "lower", "upper", "diagonal"  # parts of results
 Parts = list[str]
 
 
@@ -34,8 +37,8 @@ Parts = list[str]
 class Laying:
     """What the text of a copy hangs on. `ends`: imaginary parts at the ends of lines are dropped;
     `told`: the fault word is set where an element is no finite number; `part`: the triangle of
-    results that is kept, or `UNIT`, where they are a unit matrix whatever is read; `cut`: lines
-    that are read are a part of longer ones."""
+    results that is kept, or the diagonal; `ones`: there are ones on the diagonal, whatever is read;
+    `narrow`: what is turned over has few rows or columns."""
 
     source: str  # dtypes
     target: str
@@ -44,13 +47,18 @@ class Laying:
     ends: bool = False
     told: bool = False
     part: str = ""
-    cut: bool = False
+    ones: bool = False
+    narrow: bool = False
+
+    def of(self, rows: int, columns: int) -> Laying:
+        """The same for matrices of such extents."""
+        return replace(self, narrow=self.turned and min(rows, columns) < _NARROW)
 
     @property
     def name(self) -> str:
         marks = {
             "turned": self.turned, "scaled": self.scaled, "ends": self.ends, "told": self.told,
-            self.part: self.part, "cut": self.cut,
+            self.part: self.part, "ones": self.ones, "narrow": self.narrow,
         }  # fmt: skip
         held = (name for name, holds in marks.items() if holds)
         return "_".join(("tn_laid", self.source, self.target, *held))
@@ -74,20 +82,21 @@ def laid(
     shape: tuple[int, int, int],
     last: int = -1,
     factor: float = 1.0,
-    apart: tuple[int, int] = (0, 0),
+    apart: tuple[int, int] | None = None,
 ) -> RoutineLaunch:
     """The launch that copies so many matrices of rows and columns. Where ends of lines are dropped,
     these run down the rows of what is turned over, else along the columns; `last` is the place of
-    the second one, -1 where there is none. `apart` is how far lines and matrices that are read lie
-    apart, where they are cut."""
+    the second one, -1 where there is none. `apart` is how far lines and matrices that are turned
+    over lie apart, if they are parts of longer ones."""
     count, rows, columns = shape
     size = count * rows * columns
-    if how.turned:
+    if how.turned and not how.narrow:
         blocks = count * -(-rows // _TILE) * -(-columns // _TILE)
     else:
         blocks = -(-size // (_THREADS * _EACH))
     (bits,) = struct.unpack("<q", struct.pack("<d", factor))
     arrays = (source.array, target.array, *((FAULT,) if how.told else ()))
+    apart = apart or (columns, rows * columns)
     given = (size, rows, columns, last, bits, *apart, source.start, target.start)
     words = tuple((word, 8) for word in given)
     return RoutineLaunch(how.name, blocks, _THREADS, arrays, words)
@@ -108,11 +117,12 @@ class _Writer:
             space = "ptr addrspace(1)"
             f.w.put(f"%{name} = getelementptr i8, {space} %{name}.base, i64 %{name}.at")
         self.parts = 2 if kind(how.source) == "c" else 1
+        self.placed = bool(how.ends or how.part or how.ones or how.narrow)
         self.type = COMPUTE[how.target]
         self.thread, self.block = f.long(f.sreg("tid.x")), f.long(f.sreg("ctaid.x"))
 
     def text(self) -> Fragment:
-        if self.how.turned:
+        if self.how.turned and not self.how.narrow:
             self._turned()
         else:
             self._straight()
@@ -122,14 +132,30 @@ class _Writer:
         """Elements one after another: a thread has some, a block apart."""
         f, w = self.f, self.w
         first = f.num("add", "i64", f.num("mul", "i64", self.block, _THREADS * _EACH), self.thread)
-        read: list[tuple[str, str, Parts]] = []
+        read = []
         for n in range(_EACH):
             at = f.num("add", "i64", first, n * _THREADS)
             there = w.op(f"icmp slt i64 {at}, %size")
-            read.append((at, there, self._read_where(there, at)))
-        for at, there, value in read:
-            row, place = self._place(at) if self.how.ends or self.how.part else (at, at)
-            self._written(at, there, self._kept(self._changed(value, place), row, place))
+            which, row, column = self._place(at) if self.placed else (at, at, at)
+            source = self._source(which, column, row) if self.how.narrow else at
+            read.append((at, there, row, column, self._read_where(there, source)))
+        for at, there, row, column, value in read:
+            self._written(at, there, self._kept(self._changed(value, column), row, column))
+
+    def _place(self, at: str) -> tuple[str, str, str]:
+        """The matrix, the row and the column of an element of the results."""
+        f, turned = self.f, self.how.turned
+        rows, columns = ("%columns", "%rows") if turned else ("%rows", "%columns")
+        line, column = (f.num(op, "i64", at, columns) for op in ("udiv", "urem"))
+        which, row = (f.num(op, "i64", line, rows) for op in ("udiv", "urem"))
+        return which, row, column
+
+    def _source(self, which: str, row: str, column: str) -> str:
+        """Where an element of a matrix is read."""
+        f = self.f
+        begin = f.num("mul", "i64", which, "%matrix")
+        line = f.num("add", "i64", begin, f.num("mul", "i64", row, "%line"))
+        return f.num("add", "i64", line, column)
 
     def _turned(self) -> None:
         f, w, tile = self.f, self.w, _TILE
@@ -148,11 +174,11 @@ class _Writer:
         read: list[tuple[str, Parts]] = []
         for n in range(0, tile, _ROWS):
             own = f.num("add", "i64", y, n)
-            at, there, row, column = self._at(begin, top, left, own, x, "%rows", "%columns")
-            at, first = (at, begin) if not self.how.cut else (
-                self._cut(which, row, column), f.num("mul", "i64", which, "%matrix")
-            )  # fmt: skip
-            value = self._read(w.select(there, "i64", at, first))
+            row, column, there = self._at(top, left, own, x, "%rows", "%columns")
+            source = self._source(which, row, column)
+            value = self._read(
+                w.select(there, "i64", source, f.num("mul", "i64", which, "%matrix"))
+            )
             read.append((own, self._changed(value, row)))
         for own, value in read:
             place = f.short(f.num("add", "i64", f.num("mul", "i64", own, tile + 1), x))
@@ -161,21 +187,21 @@ class _Writer:
         wait(w)
         for n in range(0, tile, _ROWS):
             own = f.num("add", "i64", y, n)
-            at, there, row, column = self._at(begin, left, top, own, x, "%columns", "%rows")
+            row, column, there = self._at(left, top, own, x, "%columns", "%rows")
+            line = f.num("add", "i64", begin, f.num("mul", "i64", row, "%rows"))
+            at = f.num("add", "i64", line, column)
             place = f.short(f.num("add", "i64", f.num("mul", "i64", x, tile + 1), own))
             value = [f.get(held, self.type, place) for held in memory]
             self._written(at, there, self._kept(value, row, column))
 
     def _at(
-        self, begin: str, top: str, left: str, y: str, x: str, rows: str, columns: str
-    ) -> tuple[str, str, str, str]:
-        """An element of a tile: where it lies, whether it is there, its row and column."""
+        self, top: str, left: str, y: str, x: str, rows: str, columns: str
+    ) -> tuple[str, str, str]:
+        """The row and the column of an element of a tile, and whether it is there."""
         f, w = self.f, self.w
         row, column = f.num("add", "i64", top, y), f.num("add", "i64", left, x)
         inside = [w.op(f"icmp slt i64 {a}, {b}") for a, b in ((row, rows), (column, columns))]
-        line = f.num("add", "i64", begin, f.num("mul", "i64", row, columns))
-        both = w.op(f"and i1 {inside[0]}, {inside[1]}")
-        return f.num("add", "i64", line, column), both, row, column
+        return row, column, w.op(f"and i1 {inside[0]}, {inside[1]}")
 
     # Elements.
 
@@ -184,42 +210,22 @@ class _Writer:
 
     def _read_where(self, there: str, at: str) -> Parts:
         """An element that somebody else may be writing, unless it is there for this thread."""
-
-        def read() -> Parts:
-            if not self.how.cut:
-                return self._read(at)
-            row, column = self._place(at)
-            which = self.f.num("udiv", "i64", at, self.f.num("mul", "i64", "%rows", "%columns"))
-            return self._read(self._cut(which, row, column))
-
-        return guarded(self.w, there, read, [self.f.types["source"]] * self.parts)
-
-    def _place(self, at: str) -> tuple[str, str]:
-        """The row and the column of an element."""
-        f = self.f
-        line = f.num("udiv", "i64", at, "%columns")
-        return f.num("urem", "i64", line, "%rows"), f.num("urem", "i64", at, "%columns")
-
-    def _cut(self, which: str, row: str, column: str) -> str:
-        """Where an element of a matrix is read whose lines are a part of longer ones."""
-        f = self.f
-        begin = f.num("mul", "i64", which, "%matrix")
-        line = f.num("add", "i64", begin, f.num("mul", "i64", row, "%line"))
-        return f.num("add", "i64", line, column)
+        types = [self.f.types["source"]] * self.parts
+        return guarded(self.w, there, lambda: self._read(at), types)
 
     def _kept(self, value: Parts, row: str, column: str) -> Parts:
-        """An element of the results, or zero where it lies outside of the triangle."""
-        w, ty = self.w, self.type
-        if not self.how.part:
-            return value
-        if self.how.part == UNIT:
-            ones = w.select(w.op(f"icmp eq i64 {row}, {column}"), ty, *(
-                float_text(ty, x) for x in (1.0, 0.0)
-            ))  # fmt: skip
-            return [ones, float_text(ty, 0.0)][: self.parts]
-        one, other = (row, column) if self.how.part == LOWER else (column, row)
-        inside = w.op(f"icmp sge i64 {one}, {other}")
-        return [w.select(inside, ty, part, float_text(ty, 0.0)) for part in value]
+        """An element of the results, or zero where it lies outside of the part."""
+        w, ty, part = self.w, self.type, self.how.part
+        one, zero = (float_text(ty, x) for x in (1.0, 0.0))
+        if part:
+            test = {LOWER: "sge", UPPER: "sle", DIAGONAL: "eq"}[part]
+            inside = w.op(f"icmp {test} i64 {row}, {column}")
+            value = [w.select(inside, ty, x, zero) for x in value]
+        if self.how.ones:
+            there = w.op(f"icmp eq i64 {row}, {column}")
+            ones = [one, zero][: self.parts]
+            value = [w.select(there, ty, x, y) for x, y in zip(ones, value, strict=True)]
+        return value
 
     def _places(self, at: str) -> Sequence[str]:
         if self.parts == 1:

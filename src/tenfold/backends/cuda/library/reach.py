@@ -23,7 +23,6 @@ from tenfold.backends.cuda.target import WARP, CudaTarget
 from tenfold.backends.llvm.text import Fragment
 from tenfold.types import TensorType
 
-REACH = "reach"
 _TABLES, _FIRST = 4, 4  # tables, and the inputs before them
 _PARTS = ("lines", "ranks", "starts", "items")
 _SHORT = ("all_chains", "longest", "all_heads", "dense", "extent", "words", "rows", "room")

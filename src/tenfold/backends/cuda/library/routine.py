@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenfold.backends.cuda.target import CudaTarget
@@ -33,6 +32,10 @@ class RoutineLaunch:
 
 RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 SORTS, GREATEST = ("sort", "argsort"), "top_few"
+REACH = "reach"
+FOURIER = ("fft", "rfft", "irfft")
+FACTORED = frozenset(("cholesky", "det", "eigh", "inv", "qr", "slogdet", "solve", "svd",
+                      "triangular_solve"))  # fmt: skip
 LINES = frozenset((*RUNNING, *SORTS, GREATEST))  # routines that work along lines of their one input
 
 
@@ -100,7 +103,6 @@ def of_library(call: LibraryCall, scratch: int) -> GpuRoutine:
 
 
 Given = Mapping[str, Any]
-Find = Callable[[Sequence[TensorType], TensorType, Given], GpuRoutine | None]
 
 
 def routine_of(
@@ -113,22 +115,28 @@ def routine_of(
 ) -> GpuRoutine | None:
     """The routine of a node with inputs and a first result of these types, or None where there is
     none here; `aligned` if all its arrays begin at multiples of 16 bytes."""
-    from tenfold.backends.cuda.library.convolution import convolution_routine
-    from tenfold.backends.cuda.library.factoring import FACTORED, factoring_routine
-    from tenfold.backends.cuda.library.fourier import FOURIER, fourier_routine
-    from tenfold.backends.cuda.library.product import product_routine
-    from tenfold.backends.cuda.library.reach import REACH, reach_routine
     from tenfold.graph.op import CONVOLUTION, PRODUCT
 
+    if name == PRODUCT:
+        from tenfold.backends.cuda.library.product import product_routine
+
+        return product_routine(types, result, given, target=target, aligned=aligned)
+    if name == CONVOLUTION:
+        from tenfold.backends.cuda.library.convolution import convolution_routine
+
+        return convolution_routine(types, result, given, aligned=aligned)
     if name in FOURIER:
+        from tenfold.backends.cuda.library.fourier import fourier_routine
+
         return fourier_routine(name, types[0], given, target=target, aligned=aligned)
     if name in FACTORED:
+        from tenfold.backends.cuda.library.factoring import factoring_routine
+
         return factoring_routine(name, types, given, target)
-    product = partial(product_routine, target=target, aligned=aligned)
-    convolution = partial(convolution_routine, aligned=aligned)
-    found: dict[str, Find] = {PRODUCT: product, CONVOLUTION: convolution, REACH: reach_routine}
-    if name in found:
-        return found[name](types, result, given)
+    if name == REACH:
+        from tenfold.backends.cuda.library.reach import reach_routine
+
+        return reach_routine(types, result, given)
     return line_routine(name, types[0], given)
 
 

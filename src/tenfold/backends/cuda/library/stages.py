@@ -37,9 +37,10 @@ class Stages:
         *,
         last: int = -1,
         factor: float = 1.0,
-        apart: tuple[int, int] = (0, 0),
+        apart: tuple[int, int] | None = None,
     ) -> None:
         """Copy elements, as `laid` does."""
+        how = how.of(*shape[1:])
         self.launch(laid(how, source, target, shape, last, factor, apart), how.text)
 
     def launch(self, one: RoutineLaunch, text: Callable[[CudaTarget], Fragment]) -> None:

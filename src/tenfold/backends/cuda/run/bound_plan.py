@@ -65,7 +65,7 @@ class BoundPlan:
             if isinstance(item, int):
                 what = type(program.plan.steps[item]).__name__
                 raise PlanError(
-                    f"bind: step {item} of the plan ({what}) is done by the host",
+                    f"bind: step {item} of the plan ({what}) can't be a part of a graph",
                     fix="call the plan instead, or take that step out: plan.explain() names it",
                 )
             self._launches.append(item)

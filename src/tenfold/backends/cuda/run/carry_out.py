@@ -96,10 +96,12 @@ class Execution:
             self.host(frame, number)
             return
         module, fault = self.routines(found) if found.key else None, self.fault
+        careful = found.checks and not found.captured
         for one in found.launches:
             if not isinstance(one, RoutineLaunch):
-                if found.checks and not one.captured and self.told():
+                if careful and self.told():
                     break  # a library may not come to an end with such numbers
+                careful = False
                 own = [start for start, _ in self.workspace(one, aligned)]
                 one.call(self.device, self.stream, [*places, *own])
                 continue
