@@ -17,6 +17,8 @@ _THREADS, _BLOCK = 256, 16
 _STRETCH = _THREADS * _BLOCK
 _TURN = 8  # elements that a thread loads or stores at a time
 _EACH = 4  # stretches that a lane looks at at a time
+_FEW = 2  # stretches of a line that one block goes through in less time than three functions take
+_BUSY, _SEVERAL = 132, 8  # lines from which on blocks go through so many
 
 
 def line_launches(
@@ -33,6 +35,9 @@ def line_launches(
 
     if stretches == 1:
         return [RoutineLaunch(f"{symbol}_lines", blocks, _THREADS, (0, 1, 1), words(1, 0))], 0
+    if stretches <= (_FEW if lines < _BUSY else _SEVERAL):
+        given = (count, 8), (lines, 8), (stretches, 8)
+        return [RoutineLaunch(f"{symbol}_few", lines, _THREADS, (0, 1), given)], 0
     bases = (lines, 8), (stretches, 8)
     return [
         RoutineLaunch(
@@ -48,7 +53,9 @@ class LineFold(Fold):
     """What writes the functions for lines."""
 
     def function(self, name: str, target: CudaTarget) -> Fragment:
-        return self.bases(target) if name == "bases" else self.lines(target, name == "totals")
+        if name in ("bases", "few"):
+            return self.bases(target) if name == "bases" else self.few(target)
+        return self.lines(target, name == "totals")
 
     def turned(self, at: str, count: str) -> str:
         """Where a lane lies, of so many: parts of an element keep their order."""
@@ -79,15 +86,7 @@ class LineFold(Fold):
         start = f.num("mul", "i64", f.long(stretch), _STRETCH)
         self._each_slot(thread, shift, first, start, self._stage)
         wait(w)
-        own = f.num("mul", "i32", thread, _BLOCK + 1)
-        given = [
-            self.widened(f.get(self.staged, self.memory, f.num("add", "i32", own, n)))
-            for n in range(_BLOCK)
-        ]
-        held = self._prefix(given)
-        for part in range(self.span):
-            at = f.num("add", "i32", thread, part * _THREADS)
-            f.put(self.chain, self.type, at, held[_BLOCK - self.span + part])
+        own, given, held = self._blocks(thread)
         wait(w)
         size = f.num("shl", "i32", 1, shift)
         me = f.num("and", "i32", thread, f.num("sub", "i32", size, 1))
@@ -107,10 +106,7 @@ class LineFold(Fold):
         if totals:
             return f.text()
         wait(w)
-        carries = [
-            f.get(self.chain, self.type, f.num("add", "i32", thread, part * _THREADS))
-            for part in range(self.span)
-        ]
+        carries = self._carries(thread)
         several = w.op("icmp ne i64 %apart, 0")
         bases = []
         for part in range(self.span):
@@ -124,6 +120,69 @@ class LineFold(Fold):
         wait(w)
         self._each_slot(thread, shift, first, start, self._unstage)
         return f.text()
+
+    def few(self, target: CudaTarget) -> Fragment:
+        """A block for each line, which goes through its stretches, one after the other."""
+        arrays, words = [("x", self.memory), ("y", self.memory)], ("count", "lines", "stretches")
+        f = self.f = RoutineFunction(
+            f"{self.symbol}_few", target, _THREADS, arrays, words, self.sharing
+        )
+        w = f.w
+        thread, line = f.sreg("tid.x"), f.long(f.sreg("ctaid.x"))
+        self.staged = f.reserve(self.memory, _STRETCH + _THREADS)
+        self.chain, total = f.reserve(self.type, self.span * _THREADS), f.reserve(self.type, 2)
+        shift, leads = str(_THREADS.bit_length() - 1), w.op(f"icmp eq i32 {thread}, 0")
+
+        def along() -> None:
+            for part, x in enumerate(self._chained(thread, str(_THREADS))):
+                f.put(total, self.type, str(part), x)
+
+        def stretch(number: Position, bases: list[str]) -> list[str]:
+            start = f.num("mul", "i64", str(number), _STRETCH)
+            self._each_slot(thread, shift, line, start, self._stage)
+            wait(w)
+            own, given, held = self._blocks(thread)
+            wait(w)
+            f.when(leads, along)
+            wait(w)
+            carries = self._carries(thread)
+            following = [
+                self.joined(base, f.get(total, self.type, str(part)))
+                for part, base in enumerate(bases)
+            ]
+            end = f.num("add", "i64", start, f.long(f.num("mul", "i32", thread, _BLOCK)))
+            whole = w.op(f"icmp sle i64 {f.num('add', 'i64', end, _BLOCK)}, %count")
+            self._finish(own, whole, given, held, carries, bases)
+            wait(w)
+            self._each_slot(thread, shift, line, start, self._unstage)
+            wait(w)
+            return following
+
+        loop(w, "i64", 0, "%stretches", 1, [(self.type, self.nothing())] * self.span, stretch)
+        return f.text()
+
+    def _blocks(self, thread: str) -> tuple[str, list[str], list[str]]:
+        """Where this thread's block is staged, the block, and each of its elements joined with all
+        before it; what it comes to goes to the chain."""
+        f = self.f
+        own = f.num("mul", "i32", thread, _BLOCK + 1)
+        given = [
+            self.widened(f.get(self.staged, self.memory, f.num("add", "i32", own, n)))
+            for n in range(_BLOCK)
+        ]
+        held = self._prefix(given)
+        for part in range(self.span):
+            at = f.num("add", "i32", thread, part * _THREADS)
+            f.put(self.chain, self.type, at, held[_BLOCK - self.span + part])
+        return own, given, held
+
+    def _carries(self, thread: str) -> list[str]:
+        """What comes before this thread's block, once it is chained."""
+        f = self.f
+        return [
+            f.get(self.chain, self.type, f.num("add", "i32", thread, part * _THREADS))
+            for part in range(self.span)
+        ]
 
     def _each_slot(self, thread: str, shift: str, first: str, start: str, do: Any) -> None:
         """Go through what a block of threads has, neighbours by neighbours: where an element lies,
