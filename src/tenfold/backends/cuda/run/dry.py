@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from tenfold.backends.cuda.run.kernels import BoundKernel
-from tenfold.backends.cuda.run.record import Surroundings
+from tenfold.backends.cuda.run.record import Surroundings, partial_room
 from tenfold.backends.cuda.run.replay import Replay
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.kernel.ir.sized import SizedKernel
@@ -57,7 +57,7 @@ def glue_of(
         kernels,
         constants,
         partial=next(given),
-        partial_bytes=max((one.partial for one in kernels.values()), default=0),
+        partial_bytes=partial_room(kernels.values()),
         fault=next(given),
         routines=lambda routine: _Names(),
         glue=glue,

@@ -19,7 +19,7 @@ from tenfold.backends.cuda.run.carry_out import Execution
 from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address
-from tenfold.backends.cuda.run.record import Surroundings
+from tenfold.backends.cuda.run.record import Surroundings, partial_room
 from tenfold.backends.cuda.run.replay import Replay
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.target import CudaTarget, target_remark
@@ -115,7 +115,7 @@ class CudaProgram(DeviceProgram):
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
-        self._partial = max((found.partial for found in self.code.values()), default=0)
+        self._partial = partial_room(self.code.values())
         self._rooms: list[Room] = []
         self.constants = self._uploaded()
         self.results = kernels.results
@@ -400,7 +400,7 @@ class CudaStepper:
         kernels = program.code
         if plan not in program.plan.every:  # a part of it, with kernels of its own sizes
             kernels = program._kernels.find(plan)
-        partial = max((found.partial for found in kernels.values()), default=0)
+        partial = partial_room(kernels.values())
         room = Room(device, sizes, 0, partial)
         for place, array in zip(room.places, arrays, strict=True):
             device.upload(place, array.reshape(-1).view(np.uint8), room.stream)

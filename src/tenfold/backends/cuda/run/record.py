@@ -8,7 +8,7 @@ loop ends early where the fault word is set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import gcd
 from typing import Any
 
@@ -43,12 +43,15 @@ from tenfold.types import SHORT
 FEW, UNROLLED = 32, 1024  # nodes of a counted loop
 _MOVES = 16  # pieces that one function moves
 _MOVE_BLOCKS = 528
+_APART = 256  # bytes: where partial results begin
+_SMALL, _SEVERAL = 1 << 22, 8  # bytes of partial results up to which there is room for so many
 
 
 @frozen(eq=False)
 class Surroundings:
     """What steps of plans need besides their slots. `fault` is where kernels tell of faults,
-    `partial` the memory that functions of a kernel leave each other something in."""
+    `partial` the memory in which functions of a kernel leave each other something, that of several
+    kernels where it is small."""
 
     device: Device
     target: CudaTarget
@@ -60,6 +63,12 @@ class Surroundings:
     routines: Callable[[GpuRoutine], Module]
     glue: Callable[[str, Callable[[Any], str]], Module]  # by a key, and the text for a target
     room: Callable[[int], Address]  # more memory, that lives as long as the recording
+
+
+def partial_room(kernels: Iterable[BoundKernel]) -> int:
+    """The bytes for partial results of some kernels: where they are small, for several at once."""
+    most = max((found.partial for found in kernels), default=0)
+    return most if most > _SMALL else _SEVERAL * -(-most // _APART) * _APART
 
 
 def on_device(plan: Plan, target: CudaTarget) -> dict[int, bool]:
@@ -101,6 +110,7 @@ class Recorder:
         self.handles = [0] if handles is None else handles
         self.reads: list[Range] = []
         self.writes: list[Range] = []
+        self.partial = 0  # how much of the memory for partial results the last kernels have
 
     def finish(self) -> Recording:
         return Recording(tuple(self.nodes), self.handles[0])
@@ -143,11 +153,21 @@ class Recorder:
         ranges = [self._range(frame, slot) for slot in step.slots]
         reads = [r for r, role in zip(ranges, roles, strict=True) if role == READ]
         writes = [r for r, role in zip(ranges, roles, strict=True) if role != READ]
+        partial = self._partial(found.partial)
         if found.partial:
-            writes.append((around.partial, around.partial + around.partial_bytes))
+            writes.append((partial, partial + found.partial))
         for launch in found.launches:
-            words = found.words(launch, buffers, step.params, around.partial, around.fault)
+            words = found.words(launch, buffers, step.params, partial, around.fault)
             self.launch(launch.function, launch.blocks, launch.threads, words, reads, writes)
+
+    def _partial(self, nbytes: int) -> Address:
+        """Memory for the partial results of a kernel: the next of it, so that those which follow
+        each other need not wait."""
+        if self.partial + nbytes > self.around.partial_bytes:
+            self.partial = 0
+        start = self.around.partial + self.partial
+        self.partial += -(-nbytes // _APART) * _APART
+        return start
 
     def launch(
         self,
