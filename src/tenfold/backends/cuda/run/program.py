@@ -39,6 +39,12 @@ PINNED = 1 << 17  # bytes of a result from which it pays to have it in pinned me
 _EAGER, _NAP = 2e-3, 50e-6  # seconds: a loop is asked all the time at first, then now and then
 
 
+def _freed_with(owner: Any, device: Device, address: Address) -> None:
+    """Have memory given back when its owner goes; not when the process ends, where a check may
+    still be at work in it: the driver frees all."""
+    weakref.finalize(owner, device.free, address).atexit = False
+
+
 class Room:
     """What one caller at a time runs a program in: a stream, device memory for inputs, outputs and
     all that is between, and the word that faults are told by."""
@@ -55,7 +61,7 @@ class Room:
             total += -(-max(size, 1) // _ALIGN) * _ALIGN
         self.nbytes = total
         self.base = device.alloc(total)
-        weakref.finalize(self, device.free, self.base)
+        _freed_with(self, device, self.base)
         *places, self.arena, self.partial = (self.base + start for start in starts)
         self.partial_bytes = partial
         self.places = places
@@ -65,7 +71,7 @@ class Room:
     def more(self, nbytes: int) -> Address:
         """Memory that lives as long as the room."""
         made = self.device.alloc(nbytes)
-        weakref.finalize(self, self.device.free, made)
+        _freed_with(self, self.device, made)
         return made
 
     def failed(self) -> bool:
@@ -134,7 +140,7 @@ class CudaProgram(DeviceProgram):
             starts.append(total)
             total += -(-max(len(data), 1) // _ALIGN) * _ALIGN
         base = device.alloc(total)
-        weakref.finalize(self, device.free, base)
+        _freed_with(self, device, base)
         stream = device.stream()
         for (which, data), start in zip(raw, starts, strict=True):
             device.upload(base + start, np.frombuffer(data, np.uint8), stream)
