@@ -32,6 +32,7 @@ from tenfold.backends.cuda.run.block_loops import recorded_by_block
 from tenfold.backends.cuda.run.dependences import Dependences, Range
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.cuda.run.thread_loops import recorded_by_threads
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
@@ -258,9 +259,12 @@ class Recorder:
         self._conditional(CHOSEN, handle, bodies)
 
     def loop(self, frame: DeviceFrame, step: LoopStep) -> None:
-        """A loop: unrolled where it is counted and very short, else by a single block where its
-        rounds are small, else unrolled or repeated."""
+        """A loop: by threads that go through it by themselves where they can, unrolled where it is
+        counted and very short, else by a single block where its rounds are small, else unrolled or
+        repeated."""
         nodes = step.length * _size(frame.plan.plans[step.plans[-1]])
+        if recorded_by_threads(self, frame, step):
+            return
         if step.counted and nodes <= FEW:
             self._unrolled(frame, step)
         elif not recorded_by_block(self, frame, step):
