@@ -75,11 +75,8 @@ def close_all(settings: Settings, program: Program, expected: list[Any]) -> None
     made = [closed.keys, closed.heights]
     same = all(np.array_equal(a, b) for a, b in zip(made, expected or made, strict=True))
     expected[:] = expected or made
-    print(
-        f"  {settings.backend:9} closure of {len(closed.keys):,} facts  first {first:7.3f} s  again "
-        f"{again:7.3f} s  {'equal' if same else 'DIFFERS'}",
-        flush=True,
-    )
+    spent = f"first {first:7.3f} s  again {again:7.3f} s  {'equal' if same else 'DIFFERS'}"
+    print(f"  {settings.backend:9} closure of {len(closed.keys):,} facts  {spent}")
 
 
 def compare(data: str, backends: Sequence[str], asked: argparse.Namespace) -> None:

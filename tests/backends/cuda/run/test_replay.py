@@ -49,6 +49,7 @@ def go(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have loops recorded in this way."""
     monkeypatch.setattr(record, "FEW", 10**6 if way == "unrolled" else 0)
     monkeypatch.setattr(record, "UNROLLED", 0)
+    monkeypatch.setattr(record, "recorded_by_threads", lambda *_: False)
     if way == "repeated":
         monkeypatch.setattr(record, "recorded_by_block", lambda *_: False)
 
