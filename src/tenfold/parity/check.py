@@ -388,12 +388,12 @@ class _Check:
             made, damage = run_whole(self.program, self.arrays, replayed)
         except CallbackMismatch:
             return None, Disagreement(CALLBACKS, "the whole plan", "%", replayed.left(), None)
+        except MemoryError:  # a device's, too
+            self.notes.append("there was no memory to run the whole plan")
+            return None, None
         except TenfoldError as error:
             text = f"it raised {type(error).__name__}: {error.message}"
             return None, Disagreement(GUARD, "the whole plan", "%", text, case)
-        except MemoryError:
-            self.notes.append("there was no memory to run the whole plan")
-            return None, None
         if replayed.left():
             return made, Disagreement(CALLBACKS, "the whole plan", "%", replayed.left(), None)
         if damage is not None:

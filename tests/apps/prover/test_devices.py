@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tenfold.apps.prover.backend import DEVICES, TracedFunction, is_device
+from tenfold.apps.prover.closure import fixpoint
 from tenfold.apps.prover.closure.closing import close_by_cost
 from tenfold.apps.prover.closure.fixpoint import prepare, run
 from tenfold.apps.prover.closure.products import multiply
@@ -37,6 +38,12 @@ SMALL = write(
     "p(a,b).\np(b,c).\nq(X,Y) :- p(X,Y).\nq(X,Z) :- p(X,Y), q(Y,Z).\nr(X,X) :- q(X,c).",
     "q(a,c).\nr(a,a).",
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulated GPU does one thing after the other."""
+    monkeypatch.setattr(fixpoint, "DEVICE_PIECE", 64)
 
 
 def forget(functions: tuple[TracedFunction, ...]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import traceback
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from tenfold.backends import registry
 from tenfold.backends.cuda import assemble
 from tenfold.backends.cuda.driver import device, library
 from tenfold.backends.cuda.run.program import release_rooms
+from tenfold.backends.cuda.run.stepper import CudaStepper
 from tenfold.backends.device_memory import bytes_text
 from tenfold.cache import plans
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem, IndexProblem
@@ -249,3 +251,29 @@ def test_two_gpus_in_one_thread(fake: FakeLibrary) -> None:
     assert (first.device.number, second.device.number) == (0, 1)
     with pytest.raises(DeviceProblem, match="lies on cuda:1, and the program runs on cuda:0"):
         f(second)
+
+
+def test_memory_is_not_given_back_while_the_process_ends(simulated: SimulatedGpu) -> None:
+    """A check in the background may still be at work in it."""
+    f = doubled()
+    f(X)
+    registry_: Any = weakref.finalize._registry  # type: ignore[attr-defined]
+    own = [one for one in registry_.values() if getattr(one.func, "__self__", None) is simulated]
+    assert own
+    assert not any(one.atexit for one in own)
+
+
+def test_a_check_without_memory_finds_nothing_wrong(
+    simulated: SimulatedGpu, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    def full(*_: Any) -> None:
+        raise DeviceMemoryProblem("the GPU's memory does not suffice")
+
+    monkeypatch.setattr(CudaStepper, "_carried_out", full)
+    f = tn.jit(lambda x: np.sort(x * 2 + 1, axis=0), backend="cuda", verify=60)
+    np.testing.assert_array_equal(f(X), np.sort(X * 2 + 1, axis=0))
+    assert [str(one.message) for one in recwarn if one.category is tn.ParityWarning] == []
+    certificate = f.certificate(X)
+    assert certificate is not None
+    assert not certificate.complete
+    assert "memory" in str(certificate)

@@ -46,6 +46,9 @@ def check_step(
     ]
     try:
         replay.run(frame, at)
+    except MemoryError as error:  # a device's, too: the caller's arrays may leave no more
+        give(state, at)
+        return f"{about.what(at)} was not run alone, for want of memory: {error}"
     except TenfoldError as error:
         return wrong(state, at, VALUES, f"it raised {type(error).__name__}: {error.message}")
     damage = frame.damage() or _beside(zones)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tenfold as tn
-from tenfold.apps.prover.backend import padded, traced
+from tenfold.apps.prover.backend import is_device, padded, traced
 from tenfold.apps.prover.closure.allowance import FACTS as FACTS_LIMIT
 from tenfold.apps.prover.closure.allowance import MEMORY, Allowance, Stopped
 from tenfold.apps.prover.closure.bindings import (
@@ -39,6 +39,7 @@ SPARE = 64  # places of it for each fact there is to begin with, at most
 GROWTH = 4  # of the room for facts at a time: each size is compiled for
 BYTES = 64  # of the loop's columns and of what it sorts, for each fact there is room for
 PIECE = 1 << 14  # rows of a piece at least: what the near caches hold
+DEVICE_PIECE = 1 << 17  # on a GPU, where a piece takes about as long for few
 
 Watch = Callable[[int, int], None]  # told the height and the facts so far
 
@@ -174,7 +175,7 @@ class _Joins:
     def run(self, state: State, limit: int) -> State:
         """Until nothing follows or the limit is met."""
         follow = self.rows is None
-        rows = self.rows or _rows(len(state.facts), self.dense)
+        rows = self.rows or _rows(len(state.facts), self.dense, self.backend)
         most_pieces = 1 << (4 if self.watch else 62)
         while True:
             self._check(state, len(state.facts), limit)
@@ -201,7 +202,7 @@ class _Joins:
                 capacity = (GROWTH**2 if self.dense else GROWTH) * len(state.facts)
                 self._check(state, capacity, limit)
                 state = grown(state, capacity)
-                rows = max(rows, _rows(capacity, self.dense)) if follow else rows
+                rows = max(rows, _rows(capacity, self.dense, self.backend)) if follow else rows
 
     def _check(self, state: State, capacity: int, limit: int) -> None:
         self.last = state
@@ -216,9 +217,10 @@ def is_dense(program: Program, packing: Packing) -> bool:
     return bool(packing.reverse <= min(DENSE, SPARE * len(program.facts)))
 
 
-def _rows(facts: int, dense: bool) -> int:
+def _rows(facts: int, dense: bool, backend: str) -> int:
     """The rows of a piece: more where each piece sorts all that is fresh, too."""
-    return PIECE if dense else min(max(PIECE, 2 * facts), 1 << 19)
+    least = DEVICE_PIECE if is_device(backend) else PIECE
+    return least if dense else min(max(least, 2 * facts), 1 << 19)
 
 
 def begin(

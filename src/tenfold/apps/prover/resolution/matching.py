@@ -105,5 +105,7 @@ def match(words: Traced, live: Traced, without: Without, tables: Tables) -> Matc
     ranks = np.cumsum(fits, axis=0, dtype=np.int32)
     states = tn.arange(fits.shape[1], dtype=np.int32)
     which = tn.zeros((fits.shape[0] + 1, fits.shape[1]), np.int32)
-    which[np.where(fits, ranks - 1, fits.shape[0]), states] = clause.astype(np.int32)
+    # places before that have one each, so that adding is putting, in any order
+    place = np.where(fits, ranks - 1, fits.shape[0])
+    np.add.at(which, (place, states), clause.astype(np.int32))
     return Matches(*found, which, ranks[-1])

@@ -37,7 +37,7 @@ def chances(
     home = np.where(usable, row, rows)
     if weights is None:  # from a table, so that no backend's logarithm changes a bit
         count = tn.zeros(rows + 1, np.int32)
-        np.add.at(count, home, 1)
+        np.add.at(count, home, usable.astype(np.int32))
         return take(-asked.logs, take(count, home)), tn.zeros((row.shape[0], 0), np.float32)
     shared = np.take(summed(patterns.parts, weights), made.filling.pattern, axis=0, mode="clip")
     sums = shared + summed(made.parts, weights)

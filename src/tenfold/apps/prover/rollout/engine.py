@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from heapq import nlargest
-from itertools import repeat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tenfold.apps.prover.errors import ScoreError
 from tenfold.apps.prover.input.program import Program, Triple
 from tenfold.apps.prover.input.queries import Query
 from tenfold.apps.prover.outcome import OVERFLOWS, Outcome
 from tenfold.apps.prover.proofs.proof import check_choices
 from tenfold.apps.prover.reference.aggregates import aggregate
-from tenfold.apps.prover.reference.ranks import rank_by_key
 from tenfold.apps.prover.reference.rollout import roll_plainly
 from tenfold.apps.prover.reference.top_down import Searcher
 from tenfold.apps.prover.reference.weighted_down import Weigher
 from tenfold.apps.prover.report.ranks import Rank
 from tenfold.apps.prover.result import LISTED, Finding, Tally, tally
-from tenfold.apps.prover.rollout.draws import lane_id
+from tenfold.apps.prover.rollout.draws import as_bits, lane_id
 from tenfold.apps.prover.rollout.exhaustive_run import Exhaustion, exhaust_all
 from tenfold.apps.prover.rollout.policy import Weights, random_weights, read_weights
-from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.queue import Lane, Lanes
+from tenfold.apps.prover.rollout.results import LOST, Column, LaneResult, LaneResults
 from tenfold.apps.prover.rollout.room import QUEUE, Batch, Room
-from tenfold.apps.prover.rollout.run import LOST, LaneResult, Rollout, Search
+from tenfold.apps.prover.rollout.run import Rollout, Search
 from tenfold.apps.prover.rollout.usage import Usage
 from tenfold.apps.prover.rollout.weighted import weigh_all
 from tenfold.apps.prover.scores.embedding import Embedding
 from tenfold.apps.prover.settings import Settings
 
-Searching = Callable[[Sequence[Lane]], list[LaneResult]]
-_LOST = frozenset(map(int, OVERFLOWS))
+Searching = Callable[[Lanes], Sequence[LaneResult]]
+_PROVED, _LOST = int(Outcome.PROVED), min(map(int, OVERFLOWS))  # codes from there on are lost
 VARIABLES = 64  # that random weights have embeddings for
 
 
@@ -51,16 +53,16 @@ def rank_by_rollout(
     checker = Searcher(program) if settings.check else None
     batch = Batch.of(settings.backend, program, _beam(settings), settings.batch)
     for part in _parts(asked, max(2 * QUEUE, batch.queue)):
-        lanes = [lane for query in part for lane in lanes_of(query, settings)]
-        ended = searching(lanes)
-        scores_, ended = _scores(settings, program, lanes, ended, usage)
-        scored = iter(scores_)
-        ends = iter(zip(lanes, ended, strict=True))
-        for query in part:
-            mine = [next(ends) for _ in range(1 + len(query.candidates))]
-            scores = [next(scored) for _ in mine]
-            checked = _check(checker, mine, settings) if checker else 0
-            yield _found(query, [end for _, end in mine], scores, settings, checked, embedding)
+        named = [(query.own, *query.candidates) for query in part]
+        lanes = _lanes(part, named, settings)
+        ends = LaneResults.of(searching(lanes))
+        scores = _scores(settings, program, lanes, ends, usage)
+        past = 0
+        for query, constants in zip(part, named, strict=True):
+            own = slice(past, past + len(constants))
+            past = own.stop
+            checked = _check(checker, lanes[own], ends[own], settings) if checker else 0
+            yield _found(query, constants, ends[own], scores.of(own), settings, checked, embedding)
 
 
 def searching_of(settings: Settings, program: Program, usage: Usage | None = None) -> Searching:
@@ -80,7 +82,7 @@ def searching_of(settings: Settings, program: Program, usage: Usage | None = Non
         return lambda lanes: exhaust_all(program, lanes, exhaustion, usage)
     search = search_of(settings, program)
     if settings.backend != "python":
-        return Rollout(program, search, usage).run
+        return Rollout(program, search, usage).ends
     searcher = Searcher(program)
     count = len(program.constants)
     return lambda lanes: [roll_plainly(searcher, lane, search, count) for lane in lanes]
@@ -131,13 +133,29 @@ def _deepen(program: Program, lanes: Sequence[Lane], settings: Settings) -> list
 
 
 def lanes_of(query: Query, settings: Settings) -> list[Lane]:
-    """The query itself, then its candidates. Where nothing is drawn all ids are 0."""
-    without = query.fact if settings.alone else None
-    named = (query.own, *query.candidates)
-    ids: Iterable[int] = repeat(0)
+    """The query itself, then its candidates."""
+    return list(_lanes([query], [(query.own, *query.candidates)], settings))
+
+
+def _lanes(asked: Sequence[Query], named: Sequence[Sequence[int]], settings: Settings) -> Lanes:
+    """The lanes of some queries with these constants in their places. Where nothing is drawn all
+    ids are 0."""
+    counts = list(map(len, named))
+    facts = np.array([query.fact for query in asked], np.int64).reshape(-1, 3)
+    heads = np.repeat([query.mode == "head" for query in asked], counts)
+    places = np.fromiter(chain.from_iterable(named), np.int64, sum(counts))
+    whole = np.repeat(facts, counts, axis=0)
+    triples = whole.copy()
+    triples[np.arange(len(places)), np.where(heads, 1, 2)] = places
+    ids = np.zeros(len(places), np.uint64)
     if settings.search == "sampled":
-        ids = [lane_id(settings.seed, query.mode, query.fact, c) for c in named]
-    return [Lane(query.corrupt(c), id_, without) for c, id_ in zip(named, ids, strict=False)]
+        drawn = [
+            lane_id(settings.seed, query.mode, query.fact, constant)
+            for query, constants in zip(asked, named, strict=True)
+            for constant in constants
+        ]
+        ids = as_bits(drawn)
+    return Lanes(triples, ids, whole if settings.alone else np.full_like(whole, -1))
 
 
 def _parts(asked: Sequence[Query], lanes: int) -> Iterator[list[Query]]:
@@ -154,20 +172,46 @@ def _parts(asked: Sequence[Query], lanes: int) -> Iterator[list[Query]]:
         yield part
 
 
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """The score of each lane, greater is better, which counts where there is a proof; and numbers
+    in the same order."""
+
+    values: Sequence[Any]
+    numbers: Column
+
+    def of(self, own: slice) -> _Scores:
+        """Those of some lanes."""
+        return _Scores(self.values[own], self.numbers[own])
+
+
 def _scores(
-    settings: Settings,
-    program: Program,
-    lanes: Sequence[Lane],
-    ends: list[LaneResult],
-    usage: Usage,
-) -> tuple[list[Any], list[LaneResult]]:
-    """The score of each lane, greater is better; it counts where there is a proof. And the ends,
-    where those whose proofs memory does not hold are lost."""
-    if settings.score != "weight":
-        return [_score(end, settings.score) for end in ends], ends
-    # a fact needs no rule, and is better than what does
-    scores: list[Any] = [(1, 1.0) if end.height == 0 else (0, 0.0) for end in ends]
-    proved = [i for i, end in enumerate(ends) if end.outcome == Outcome.PROVED and end.height]
+    settings: Settings, program: Program, lanes: Lanes, ends: LaneResults, usage: Usage
+) -> _Scores:
+    """What lanes are ordered by. Those whose proofs memory does not hold are lost."""
+    proved = ends.outcomes == _PROVED
+    if settings.score == "weight":
+        values = _weights_of(settings, program, lanes, ends, usage)
+        places = {value: n for n, value in enumerate(sorted({*values} - {None}))}
+        return _Scores(values, np.array([places.get(value, 0) for value in values], np.int64))
+    made = np.zeros(len(ends))
+    if settings.score == "logprob":
+        made = ends.scores
+        if np.isnan(made).any():
+            raise ScoreError("a score is not a number", fix="look at the weights of the policy")
+    elif settings.score == "height":
+        made = np.where(proved, -ends.heights, 0).astype(np.float64)
+    return _Scores(made, made)
+
+
+def _weights_of(
+    settings: Settings, program: Program, lanes: Lanes, ends: LaneResults, usage: Usage
+) -> list[Any]:
+    """The weights of lanes that are proved, None of others: a fact needs no rule, and is better
+    than what does."""
+    heights = ends.heights.tolist()
+    proved = [i for i, height in enumerate(heights) if height > 0]
+    scores: list[Any] = [(1, 1.0) if height == 0 else None for height in heights]
     asked = [lanes[i] for i in proved]
     if settings.backend == "python":
         found = _weigh_plainly(program, asked, settings.height)
@@ -180,7 +224,7 @@ def _scores(
             usage.lost += 1
         else:
             scores[i] = (0, aggregate(weights, settings.aggregate or "max"))
-    return scores, ends
+    return scores
 
 
 def _weigh_plainly(
@@ -195,73 +239,87 @@ def _weigh_plainly(
     return result
 
 
-def _score(end: LaneResult, kind: str) -> float:
-    if kind == "logprob":
-        return end.score
-    return float(-end.height) if kind == "height" and end.height is not None else 0.0
-
-
 def _found(
     query: Query,
-    ends: list[LaneResult],
-    scores: list[Any],
+    constants: Sequence[int],
+    ends: LaneResults,
+    scores: _Scores,
     settings: Settings,
     checked: int,
     embedding: Embedding | None,
 ) -> Finding:
-    codes = [int(end.outcome) for end in ends]  # an enumeration's hashes take long
-    outcomes = Counter({Outcome(code): n for code, n in Counter(codes).items()})
-    proved = [code == Outcome.PROVED for code in codes]
-    lost = [code in _LOST for code in codes]
+    """What is found of a query; it is the first of the constants, candidates follow."""
+    codes = ends.outcomes
+    proved, lost = codes == _PROVED, codes >= _LOST
+    others = len(ends) - 1
     above: tuple[int, ...] = ()
     if lost[0]:  # nothing is known: anything may be better
-        rank = Rank(0, len(ends) - 1, len(ends) - 1)
+        rank = Rank(0, others, others)
     else:
         # a candidate without an answer may be better or worse: it counts as a tie, so that the
         # optimistic and pessimistic ranks are bounds
-        candidates = query.candidates
-        kept = [i for i in range(1, len(ends)) if not lost[i]]
-        keys = [(proved[i], scores[i]) for i in (0, *kept)]
-        places = [candidates[i - 1] for i in kept]
-        order = embedding.order([query])[0][places].tolist() if embedding else [0] * len(kept)
-        rank = rank_by_key(keys[0], keys[1:], order)
-        if rank.better:
-            others = embedding.scores([query])[0][places].tolist() if embedding else order
-            all_ = zip(keys[1:], others, (-c for c in places), strict=True)
-            above = tuple(-c for *_, c in nlargest(min(rank.better, LISTED), all_))
-        rank = Rank(rank.better, rank.ties + sum(lost), len(ends) - 1)
-    weight = scores[0][1] if settings.score == "weight" and proved[0] else None
+        numbers = scores.numbers
+        alike = proved == proved[0]
+        equal = alike & (numbers == numbers[0]) & ~lost
+        equal[0] = False
+        better = ((alike & (numbers > numbers[0])) | (proved > proved[0])) & ~lost
+        if embedding:
+            order = embedding.order([query])[0][list(constants)]
+            better, equal = better | (equal & (order > 0)), equal & (order == 0)
+        count = int(np.count_nonzero(better))
+        if count:
+            above = _best(np.flatnonzero(better), query, constants, proved, numbers, embedding)
+        rank = Rank(count, int(np.count_nonzero(equal | lost)), others)
+    first = ends[0]
+    weight = scores.values[0][1] if settings.score == "weight" and proved[0] else None
     return Finding(
         rank,
-        ends[0].height,
-        outcomes,
-        sum(end.near for end in ends),
+        first.height,
+        Counter({Outcome(code): n for code, n in enumerate(np.bincount(codes).tolist()) if n}),
+        int(ends.nears.sum()),
         checked,
         weight[0] if isinstance(weight, tuple) else weight,
-        _tally(query, proved, scores, embedding) if settings.auc_pr else None,
+        _tally(query, constants, proved, scores, embedding) if settings.auc_pr else None,
         above,
-        ends[0].outcome,
+        first.outcome,
     )
 
 
+def _best(
+    which: Column,
+    query: Query,
+    constants: Sequence[int],
+    proved: Column,
+    numbers: Column,
+    embedding: Embedding | None,
+) -> tuple[int, ...]:
+    """A few of some lanes' constants, the best first."""
+    places = np.array(constants)[which]
+    others = embedding.scores([query])[0][places] if embedding else np.zeros(len(places))
+    order = np.lexsort((places, -others, -numbers[which], ~proved[which]))
+    return tuple(places[order[:LISTED]].tolist())
+
+
 def _tally(
-    query: Query, proved: list[bool], scores: list[Any], embedding: Embedding | None
+    query: Query,
+    constants: Sequence[int],
+    proved: Column,
+    scores: _Scores,
+    embedding: Embedding | None,
 ) -> Tally:
     """The scores of a query and its candidates; what has no answer counts as not proved."""
-    constants = (query.own, *query.candidates)
-    values = {c: scores[i] for i, c in enumerate(constants) if proved[i]}
+    listed = [x.item() if isinstance(x, np.generic) else x for x in scores.values]
+    values = {c: listed[i] for i, c in enumerate(constants) if proved[i]}
     return tally(query, values, embedding.scores([query])[0].tolist() if embedding else None)
 
 
-def _check(searcher: Searcher, ends: list[tuple[Lane, LaneResult]], settings: Settings) -> int:
+def _check(searcher: Searcher, lanes: Lanes, ends: LaneResults, settings: Settings) -> int:
     """Replay every proof; how many there were."""
-    count = 0
-    for lane, end in ends:
-        if end.outcome == Outcome.PROVED and (settings.backend, settings.search) != (
-            "python",
-            "exhaustive",
-        ):
-            height = settings.height if settings.search != "exhaustive" else end.height
-            check_choices(searcher, lane.triple, height or 0, end.choices, lane.without)
-            count += 1
-    return count
+    if (settings.backend, settings.search) == ("python", "exhaustive"):
+        return 0  # it keeps no traces
+    proved = np.flatnonzero(ends.outcomes == _PROVED).tolist()
+    for i in proved:
+        lane, end = lanes[i], ends[i]
+        height = settings.height if settings.search != "exhaustive" else end.height
+        check_choices(searcher, lane.triple, height or 0, end.choices, lane.without)
+    return len(proved)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -39,21 +39,71 @@ class Lane:
     without: Triple | None = None
 
 
-def _columns(triples: list[Triple]) -> Any:
-    """Triples as three columns."""
+_NONE = (-1, 0, 0)  # no fact that a lane may not use
+
+
+class Lanes(Sequence[Lane]):
+    """Candidates as columns; one by itself is a Lane.
+
+    >>> made = Lanes.of([Lane((0, 1, 2), 7), Lane((0, 2, 1), 8, (0, 1, 2))])
+    >>> made[0].without, made[1:][0] == Lane((0, 2, 1), 8, (0, 1, 2)), made.some([1])[0].id
+    (None, True, 8)
+    """
+
+    def __init__(self, triples: Any, ids: Any, without: Any) -> None:
+        """`triples` and `without` are three numbers a row; those of no fact begin with -1."""
+        self.triples, self.ids, self.without = triples, ids, without
+
+    @staticmethod
+    def of(lanes: Sequence[Lane]) -> Lanes:
+        """These very lanes."""
+        if isinstance(lanes, Lanes):
+            return lanes
+        return Lanes(
+            _rows([lane.triple for lane in lanes]),
+            as_bits([lane.id for lane in lanes]),
+            _rows([lane.without or _NONE for lane in lanes]),
+        )
+
+    def some(self, at: Any) -> Lanes:
+        """Those of some numbers, or of a slice."""
+        return Lanes(self.triples[at], self.ids[at], self.without[at])
+
+    def __len__(self) -> int:
+        return len(self.triples)
+
+    @overload
+    def __getitem__(self, at: int) -> Lane: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Lanes: ...
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return self.some(at)
+        without = tuple(self.without[at].tolist())
+        return Lane(
+            tuple(self.triples[at].tolist()),
+            int(self.ids[at]),
+            without if without[0] >= 0 else None,
+        )
+
+
+def _rows(triples: list[Triple]) -> Any:
+    """Triples as rows."""
     flat = np.fromiter(chain.from_iterable(triples), np.int64, 3 * len(triples))
-    return flat.reshape(-1, 3).T
+    return flat.reshape(-1, 3)
 
 
 def terms_of(lanes: Sequence[Lane]) -> tuple[Any, Any, Any]:
     """The predicates and terms of candidates; variables are -1 and -2 in order of appearance."""
-    p, s, o = _columns([lane.triple for lane in lanes])
+    p, s, o = Lanes.of(lanes).triples.T
     return p, np.maximum(s, -1), np.where(o < 0, np.where((s >= 0) | (s == o), -1, -2), o)
 
 
 def withouts(lanes: Sequence[Lane], tables: Tables) -> Without:
     """The fact that each lane may not use."""
-    q, a, b = _columns([lane.without or (-1, 0, 0) for lane in lanes])
+    q, a, b = Lanes.of(lanes).without.T
     key = joined(Goals(q, a, b, 0), tables.bits) >> HEIGHT
     key = np.where((q >= 0) & holds(tables.facts, key), key, -1)
 
@@ -94,6 +144,7 @@ def asked_of(
 
     `names` is the room for variables, `slots` that for successors, `queue` that for lanes.
     """
+    lanes = Lanes.of(lanes)
     p, s, o = terms_of(lanes)
     word = joined(Goals(p, s, o, height), tables.bits)
     without = withouts(lanes, tables)
@@ -116,7 +167,7 @@ def asked_of(
             padded(without.key, -1, np.int64),
             *(padded(column, FAR, np.int32) for column in without[1:]),
         ),
-        padded(as_bits([lane.id for lane in lanes]), 0, np.uint64),
+        padded(lanes.ids, 0, np.uint64),
         np.int64(len(lanes)),
         np.int64(height),
         np.log(np.maximum(np.arange(slots + 1), 1)),

@@ -14,7 +14,7 @@ QUEUE = 4096  # candidates of one call
 GOALS = 64  # of a state that is given more
 WAYS = 1 << 22  # choices that the candidates of one call may come to
 DEVICE_LANES = 1 << 13  # on a GPU, of one state each
-DEVICE_SLOTS = 16  # of each of these states
+DEVICE_SLOTS = 4  # of each of these states
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from tenfold.apps.prover.resolution.words import HEIGHT
 from tenfold.apps.prover.rollout.loop import Ends, Requests, roll
 from tenfold.apps.prover.rollout.policy import Weights
 from tenfold.apps.prover.rollout.queue import Lane as Lane
-from tenfold.apps.prover.rollout.queue import asked_of
+from tenfold.apps.prover.rollout.queue import Lanes, asked_of
+from tenfold.apps.prover.rollout.results import LOST as LOST
+from tenfold.apps.prover.rollout.results import NO_HEIGHT, LaneResults
+from tenfold.apps.prover.rollout.results import LaneResult as LaneResult
 from tenfold.apps.prover.rollout.room import Batch, Room
 from tenfold.apps.prover.rollout.usage import Capacity, Usage, megabytes
 
-_OUTCOMES = {int(outcome): outcome for outcome in Outcome}
+_OVERFLOWS = [int(outcome) for outcome in OVERFLOWS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +58,6 @@ class Search:
             raise CapacityError(f"a height of {self.height}", fix="give less than 1024")
 
 
-class LaneResult(NamedTuple):
-    """How a lane ended. Score and choices are those of the proof where there is one."""
-
-    outcome: Outcome
-    score: float
-    height: int | None
-    length: int
-    choices: tuple[int, ...]
-    near: int = 0  # choices within rounding of another
-
-
 class Rollout:
     """A search made ready for a program: its tables are built once.
 
@@ -89,35 +81,37 @@ class Rollout:
 
     def run(self, lanes: Sequence[Lane]) -> list[LaneResult]:
         """Every lane's end, in order; no batch, padding, thread or first room changes any."""
+        return list(self.ends(Lanes.of(lanes)))
+
+    def ends(self, lanes: Lanes) -> LaneResults:
+        """The same, as columns."""
         search = self.search
-        results: dict[int, LaneResult] = {}
+        results = LaneResults.lost(len(lanes))
         left: dict[Room, list[int]] = {search.room: list(range(len(lanes)))}
         while left:
             room = min(left, key=lambda r: (r.goals, r.successors, r.variables, r.steps))
             numbers = left.pop(room)
             fit = self.fit(room)
-            if fit is None:  # what more room would find is not known
-                for number in numbers:
-                    results.setdefault(number, LOST)
+            if fit is None:  # what more room would find is not known: an end with less room stands
                 self.usage.lost += len(numbers)
                 continue
             self.usage.note(fit, len(numbers))
-            part = [lanes[i] for i in numbers]
-            for number, result in zip(numbers, self._roll(part, room, fit), strict=True):
-                results[number] = result
+            whole = len(numbers) == len(lanes)
+            made = self._roll(lanes if whole else lanes.some(numbers), room, fit)
+            results.put(slice(None) if whole else numbers, made)
+            for n in np.flatnonzero(np.isin(made.outcomes, _OVERFLOWS)).tolist():
+                outcome = Outcome(made.outcomes[n])
                 # the room for steps is no limit of a lane, only how memory is handed out
-                if result.outcome == Outcome.OVERFLOW_STEPS or (
-                    result.outcome in OVERFLOWS and search.overflow == "grow"
-                ):
-                    more = room.more(result.outcome, most_names(self.tables))
+                if outcome == Outcome.OVERFLOW_STEPS or search.overflow == "grow":
+                    more = room.more(outcome, most_names(self.tables))
                     if more is not None:  # else it ends as the overflow that it is
-                        left.setdefault(more, []).append(number)
-                elif result.outcome in OVERFLOWS and search.overflow == "error":
+                        left.setdefault(more, []).append(numbers[n])
+                elif search.overflow == "error":
                     raise CapacityError(
-                        f"{result.outcome.name} of {self._name(lanes[number])} at {room}",
+                        f"{outcome.name} of {self._name(lanes[numbers[n]])} at {room}",
                         fix="give more room, or say overflow grow or mark",
                     )
-        return [results[i] for i in range(len(lanes))]
+        return results
 
     def _name(self, lane: Lane) -> str:
         return str(self.program.name(lane.triple))
@@ -150,10 +144,10 @@ class Rollout:
                 return None
             lanes, threads = lanes // 2, 1
 
-    def _roll(self, lanes: Sequence[Lane], room: Room, fit: Capacity) -> list[LaneResult]:
+    def _roll(self, lanes: Lanes, room: Room, fit: Capacity) -> LaneResults:
         """How lanes end with so much room; several threads share them."""
         if not lanes:
-            return []
+            return LaneResults.lost(0)
         search, threads = self.search, fit.threads
         # each thread has its share of every query's lanes, so that all end at about one time
         queue = self.batch.within(room, search.beam).queue
@@ -166,7 +160,7 @@ class Rollout:
             short = self.asked(parts[0], room, options["slots"])._replace(steps=np.int64(1))
             roll.on(search.backend)(short, self.tables, search.weights, **options)
 
-        def ends(part: Sequence[Lane]) -> list[LaneResult]:
+        def ends(part: Lanes) -> LaneResults:
             return self._ends(part, room, options)
 
         if count == 1 or threads == 1:
@@ -174,7 +168,12 @@ class Rollout:
         else:
             with ThreadPoolExecutor(threads) as pool:
                 made = list(pool.map(ends, parts))
-        return [made[i % count][i // count] for i in range(len(lanes))]
+        if count == 1:
+            return made[0]
+        results = LaneResults.lost(len(lanes))
+        for i, part in enumerate(made):
+            results.put(slice(i, None, count), part)
+        return results
 
     def options(self, room: Room, lanes: int) -> dict[str, Any]:
         """What a rollout of so many lanes is traced for on this backend."""
@@ -189,32 +188,24 @@ class Rollout:
             search.steps, search.mask, queue,
         )  # fmt: skip
 
-    def _ends(self, lanes: Sequence[Lane], room: Room, options: dict[str, Any]) -> list[LaneResult]:
+    def _ends(self, lanes: Lanes, room: Room, options: dict[str, Any]) -> LaneResults:
         search = self.search
         asked = self.asked(lanes, room, options["slots"])
         ends, *_ = roll.on(search.backend)(asked, self.tables, search.weights, **options)
         return rolled(Ends(*ends), len(lanes), search.height, search.every_way)
 
 
-def rolled(ends: Ends, count: int, height: int, every_way: bool = True) -> list[LaneResult]:
+def rolled(ends: Ends, count: int, height: int, every_way: bool = True) -> LaneResults:
     """The ends of the first so many lanes of a queue; their ways, or those of proofs alone."""
-    outcomes, lowest, lengths, nears = ends.rest[:count].T
+    outcomes, lowest, lengths, nears = ends.rest[:count].T.astype(np.int64)
     proved = outcomes == Outcome.PROVED
-    heights = [h if p else None for h, p in zip((height - lowest).tolist(), proved, strict=True)]
-    return list(
-        map(
-            LaneResult,
-            map(_OUTCOMES.__getitem__, outcomes.tolist()),
-            ends.scores[:count].tolist(),
-            heights,
-            lengths.tolist(),
-            _ways(ends.choices[:count], lengths if every_way else np.where(proved, lengths, 0)),
-            nears.tolist(),
-        )
-    )
-
-
-LOST = LaneResult(Outcome.OVERFLOW_STATES, 0.0, None, 0, ())  # a lane that had no room at all
+    wanted = np.arange(count) if every_way else np.flatnonzero(proved)
+    choices: list[tuple[int, ...]] = [()] * count
+    found = _ways(ends.choices[:count][wanted], lengths[wanted])
+    for number, way in zip(wanted.tolist(), found, strict=True):
+        choices[number] = way
+    heights = np.where(proved, height - lowest, NO_HEIGHT)
+    return LaneResults(outcomes, ends.scores[:count], heights, lengths, nears, choices)
 
 
 def _ways(choices: Any, lengths: Any) -> list[tuple[int, ...]]:

@@ -38,7 +38,9 @@ def packed(words: Traced, size: int) -> Traced:
     there = words != 0
     rank = np.cumsum(there, axis=0, dtype=np.int32) - 1
     made = tn.zeros((size + 1, words.shape[1]), words.dtype)
-    made[np.where(there, np.minimum(rank, size), size), tn.arange(words.shape[1])] = words
+    # places before the last have one each, so that adding is putting, in any order
+    place = np.where(there, np.minimum(rank, size), size)
+    np.add.at(made, (place, tn.arange(words.shape[1])), words)
     return made[:size]
 
 

@@ -305,7 +305,7 @@ class Gpu:
         cuda.cuMemHostAlloc(byref(host), max(nbytes, 16), _MAPPED)
         cuda.cuMemHostGetDevicePointer_v2(byref(seen), host, 0)
         raw: Any = (ctypes.c_ubyte * max(nbytes, 16)).from_address(host.value or 0)
-        weakref.finalize(raw, self._free_pinned, host.value or 0)
+        weakref.finalize(raw, self._free_pinned, host.value or 0).atexit = False
         made = np.frombuffer(raw, np.uint8)
         made[...] = 0
         return made, seen.value

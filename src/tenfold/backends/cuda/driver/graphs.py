@@ -181,7 +181,8 @@ class Executable:
             cuda.cuGraphDestroy(child)
         self.handle = c_void_p()
         cuda.cuGraphInstantiateWithFlags(byref(self.handle), graph, 0)
-        weakref.finalize(self, gpu.release_graph, self.handle, graph)  # which has the nodes
+        ended = weakref.finalize(self, gpu.release_graph, self.handle, graph)  # which has the nodes
+        ended.atexit = False  # the driver ends all when the process does
 
     def _build(self, graph: c_void_p, recording: Recording) -> list[tuple[c_void_p, Recording]]:
         """Add all nodes; the graphs inside that are still to be built."""

@@ -1,13 +1,24 @@
-"""Stores that join a value to what is there while others do the same, in any order."""
+"""Stores that join a value to what is there while others do the same, in any order.
+
+Atomic operations at one place are done one after the other, so those that would change nothing are
+left out: padding that all goes to one place costs next to nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenfold.backends.cuda.emit.memory import GLOBAL, element, joined, pointer, size_in_memory
+from tenfold.backends.cuda.emit.memory import (
+    GLOBAL,
+    element,
+    guarded,
+    joined,
+    pointer,
+    size_in_memory,
+)
 from tenfold.backends.cuda.emit.thread import Text, Thread
 from tenfold.backends.llvm.casts import narrow, widen
-from tenfold.backends.llvm.writer import kind
+from tenfold.backends.llvm.writer import Writer, kind
 from tenfold.kernel.ir.kernel import Store
 
 _ATOMIC = {"add": "add", "max": "max", "min": "min"}
@@ -22,9 +33,14 @@ def atomic(t: Thread, store: Store, dtype: str) -> None:
     size = size_in_memory(ty)
     if size >= 4 and update in _ATOMIC:
         at = pointer(t, buffer, store.index, 0)
-        sign = "u" if letter == "u" and update != "add" else ""
-        w.op(f"atomicrmw {sign}{_ATOMIC[update]} {GLOBAL} {at}, {ty} {value} monotonic, "
-             f"align {size}")  # fmt: skip
+        sign = "u" if letter == "u" else "s"
+        if update == "add":
+            changes = w.op(f"icmp ne {ty} {value}, 0")
+        else:  # what is there only grows, or shrinks, while all are at it
+            held = w.op(f"load volatile {ty}, {GLOBAL} {at}, align {size}")
+            changes = w.op(f"icmp {sign}{'gt' if update == 'max' else 'lt'} {ty} {value}, {held}")
+        name = ("u" if sign == "u" and update != "add" else "") + _ATOMIC[update]
+        _where(w, changes, f"atomicrmw {name} {GLOBAL} {at}, {ty} {value} monotonic, align {size}")
         return
     if size >= 4:
         at = pointer(t, buffer, store.index, 0)
@@ -40,10 +56,12 @@ def atomic(t: Thread, store: Store, dtype: str) -> None:
     shift = w.op(f"mul i32 {part}, {8 * size}")
     mask = w.op(f"shl i32 {(1 << 8 * size) - 1}, {shift}")
     if letter == "b":
+        logic = _LOGIC[update]
         held = w.op(f"shl i32 {w.op(f'zext {ty} {value} to i32')}, {shift}")
-        if _LOGIC[update] == "and":
+        if logic == "and":
             held = w.op(f"or i32 {held}, {w.op(f'xor i32 {mask}, -1')}")
-        w.op(f"atomicrmw {_LOGIC[update]} {GLOBAL} {at}, i32 {held} monotonic, align 4")
+        changes = w.op(f"icmp {'ne' if logic == 'or' else 'eq'} {ty} {value}, 0")
+        _where(w, changes, f"atomicrmw {logic} {GLOBAL} {at}, i32 {held} monotonic, align 4")
         return
 
     def with_part(old: Text) -> Text:
@@ -53,6 +71,16 @@ def atomic(t: Thread, store: Store, dtype: str) -> None:
         return w.op(f"or i32 {rest}, {w.op(f'shl i32 {made}, {shift}')}")
 
     _exchanged(t, "i32", at, with_part)
+
+
+def _where(w: Writer, test: Text, atomic: str) -> None:
+    """An atomic operation where it would change something: many at one place take turns."""
+
+    def one() -> list[Text]:
+        w.op(atomic)
+        return []
+
+    guarded(w, test, one, [])
 
 
 def _joined_here(t: Thread, store: Store, dtype: str, there: Text) -> Text:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from tenfold.backends.cuda.emit.aside import set_aside, used
 from tenfold.backends.cuda.emit.clustercolumns import emit_cluster_columns
 from tenfold.backends.cuda.emit.columns import Columns
-from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish
+from tenfold.backends.cuda.emit.function import FunctionWriter, KernelText, finish, together
 from tenfold.backends.cuda.emit.keptcolumns import emit_kept_columns
 from tenfold.backends.cuda.emit.longrows import LongRows
 from tenfold.backends.cuda.emit.nested import emit_nested, is_nested
@@ -52,26 +53,48 @@ def emit(
     lanes = choice.best()
     order = choice.within(lanes)
     legal = legalise(recompute(kernel), fused=not strict, brain=INSTRUCTION)
+
+    def begin(kernel: Kernel) -> FunctionWriter:
+        return FunctionWriter(kernel, target, odd)
+
     sequential = [n for n, a in enumerate(kernel.axes) if a.kind == SEQUENTIAL]
     if not choice.reduces and not sequential:
         tile = tile_of(legal, order)
         if tile is not None:
-            return emit_tiles(FunctionWriter(legal, target, odd), order, tile, facts)
+            return emit_tiles(begin(legal), order, tile, facts)
         legal, order = flattened(legal, order)
-        return emit_point(FunctionWriter(legal, target, odd), order, facts)
-    along = rounds_in(legal, order, lanes)
-    form = row_form(legal, order)
-    if form is not None:
-        found = _emit_rows(
-            form, along, lanes, lambda: FunctionWriter(form.kernel, target, odd), facts
-        )
-        if found is not None:
-            return found
+        return emit_point(begin(legal), order, facts)
+    parts = None if sequential else set_aside(legal)
+    if parts is not None:
+        rest, aside = parts
+        first = _emit_reduced(rest, used(rest, order), lanes, begin, facts)
+        if first is not None:
+            kernel, own = flattened(aside, used(aside, order))
+            return together(first, emit_point(begin(kernel), own, facts))
+    found = _emit_reduced(legal, order, lanes, begin, facts)
+    if found is not None:
+        return found
     if sequential:
-        scattered = emit_scatter(legal, lambda: FunctionWriter(legal, target, odd), facts)
+        scattered = emit_scatter(legal, lambda: begin(legal), facts)
         if scattered is not None:
             return scattered
-    return _emit_serial(FunctionWriter(legal, target, odd), order, sequential, along, facts)
+    along = rounds_in(legal, order, lanes)
+    return _emit_serial(begin(legal), order, sequential, along, facts)
+
+
+def _emit_reduced(
+    kernel: Kernel,
+    order: list[int],
+    lanes: Free,
+    begin: Callable[[Kernel], FunctionWriter],
+    facts: Facts,
+) -> KernelText | None:
+    """A kernel of rows; None where it is none."""
+    form = row_form(kernel, order)
+    if form is None:
+        return None
+    along = rounds_in(kernel, order, lanes)
+    return _emit_rows(form, along, lanes, lambda: begin(form.kernel), facts)
 
 
 def _emit_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tenfold.backends.cuda.emit.pairs import close, paired
@@ -19,6 +20,7 @@ from tenfold.kernel.ir.legal import in_memory
 from tenfold.kernel.ir.number import Facts, Number
 
 _NUMBER = re.compile(r"%n(\d+)(\.i32)?(?![\w.])")
+_DEFINED = re.compile(r"^define ptx_kernel void @([\w.]+)\(", re.MULTILINE)
 _PARAM = re.compile(r"%p(\d+)\.(\d)")
 ALIGNED = 16  # bytes: what buffers begin at multiples of
 ARRIVED = 4096  # bytes before partial results, that count blocks: zero before a kernel and after it
@@ -159,6 +161,33 @@ class FunctionWriter:
         head = f"define ptx_kernel void @local.({listed}) nounwind {attributes} {{"
         lines = [head, w.lines[0], *self.memory, *before, *w.lines[1:], "}", ""]
         return "\n".join(lines), "\n".join(self.shared), tuple(one for one, _ in given)
+
+
+def together(first: KernelText, second: KernelText) -> KernelText:
+    """A kernel of the functions of two, of which the second shares no memory. Those of its own are
+    named by all of theirs."""
+    texts = (first, second)
+    salt = "".join(text.fragment.body for text in texts)
+    bodies, declared, launches = [], dict[str, None](), []
+    for text in texts:
+        shared = {name for one in text.common for name in _DEFINED.findall(one.body)}
+        lines, body = "\n".join(text.fragment.declarations), text.fragment.body
+        for launch in text.launches:
+            if launch.name not in shared:
+                front = launch.name.rpartition("_")[0]
+                name = f"{front}_{sha256((salt + launch.name).encode()).hexdigest()[:32]}"
+                lines, body = (x.replace(launch.name, name) for x in (lines, body))
+                launch = replace(launch, name=name)
+            launches.append(launch)
+        declared.update(dict.fromkeys(lines.split("\n") if lines else ()))
+        bodies.append(body)
+    return KernelText(
+        Fragment(tuple(declared), "\n".join(bodies)),
+        first.maths | second.maths,
+        tuple(launches),
+        first.partial,
+        (*first.common, *second.common),
+    )
 
 
 def finish(

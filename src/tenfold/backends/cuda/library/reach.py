@@ -1,10 +1,11 @@
 """Chains of boolean matrices row by row: a warp for each range, which goes through its rows.
 
-A row of a product is a set of columns, a bit for each. A step goes from every member of a set to
-its row of the next matrix: the warp's threads take the words of that row where it is bits, its
-columns where it is a list. Three sets are kept, in shared memory where they fit: two for the steps
-of a chain, in turn, and the one that all chains of a row come to. What is known is taken out of
-that, and the columns that are left are written in order.
+A row of a product is a set of columns, a bit for each. The first step of a chain is a row of a
+matrix: the warp's threads share its words where it is bits, its columns where it is a list. Each
+further step goes from every member of a set to its row of the next matrix: there each thread has
+members of its own. Three sets are kept, in shared memory where they fit: two for the steps of a
+chain, in turn, and the one that all chains of a row come to. What is known is taken out of that,
+and the columns that are left are written in order.
 
 Whatever the inputs hold, nothing is read that is not theirs (`ops/rows/reaching`).
 """
@@ -158,9 +159,20 @@ class _Reach:
     def load(self, at: str) -> str:
         return self.w.op(f"load i64, {self.space} {self.word(at)}, align 8")
 
-    def joined(self, op: str, at: str, bits: str) -> None:
-        """Join bits to a word that others may join some to."""
-        self.w.op(f"atomicrmw {op} {self.space} {self.word(at)}, i64 {bits} monotonic, align 8")
+    def joined(self, at: str, bits: str, removes: bool = False) -> None:
+        """Put bits into a word, or take them out, where others may do the same. Those that are as
+        they shall be are left alone: many threads come with the same ones."""
+        place = self.word(at)
+        held = self.w.op(f"load volatile i64, {self.space} {place}, align 8")
+        if not removes:
+            held = self.math("xor", held, -1)
+        left = self.math("and", bits, held)
+        op, by = ("and", self.math("xor", bits, -1)) if removes else ("or", bits)
+
+        def one() -> None:
+            self.w.op(f"atomicrmw {op} {self.space} {place}, i64 {by} monotonic, align 8")
+
+        self.f.when(self.is_("ne", left, 0), one)
 
     def clear(self, set_: str) -> None:
         def zero(i: str) -> None:
@@ -170,19 +182,22 @@ class _Reach:
 
     # Steps.
 
-    def along(self, set_: str, step: str, row: str, removes: bool = False) -> None:
+    def along(
+        self, set_: str, step: str, row: str, removes: bool = False, alone: bool = False
+    ) -> None:
         """Put the columns of a row of a step into a set, or take them out; `step` is where it
-        stands among the words of `chains`, or of `heads` where they are taken out."""
+        stands among the words of `chains`, or of `heads` where they are taken out. All threads of
+        the warp share a row, unless each has one `alone`."""
         f, array = self.f, "heads" if removes else "chains"
         number, low, high = (self.number(array, self.add(step, n)) for n in range(3))
-        op = "and" if removes else "or"
+        through = self.each if alone else self.strided
 
         def join(at: str, bits: str) -> None:
-            self.joined(op, at, self.math("xor", bits, -1) if removes else bits)
+            self.joined(at, bits, removes)
 
         def dense() -> None:
             line = self.mul(self.add(self.mul(number, "%extent"), row), "%words")
-            self.strided(
+            through(
                 0, "%words", lambda i: join(self.add(set_, i), f.read("bits", self.add(line, i)))
             )
 
@@ -190,12 +205,12 @@ class _Reach:
         f.when(self.both(named, self.is_("slt", number, "%dense")), dense)
         f.when(
             self.both(self.is_("sge", low, 0), self.is_("sge", number, 0)),
-            lambda: self._in_tables(join, set_, number, low, high, row),
+            lambda: self._in_tables(join, through, set_, number, low, high, row),
         )
 
     def _in_tables(
-        self, join: Callable[[str, str], None], set_: str, number: str, low: str, high: str,
-        row: str,
+        self, join: Callable[[str, str], None], through: Any, set_: str, number: str, low: str,
+        high: str, row: str,
     ) -> None:  # fmt: skip
         f = self.f
 
@@ -218,7 +233,7 @@ class _Reach:
 
                 def some() -> None:
                     first, past = self._stretch(k, place, word, bit)
-                    self.strided(first, past, lambda at: column(f"items{k}", at))
+                    through(first, past, lambda at: column(f"items{k}", at))
 
                 f.when(self.is_("ne", self.math("and", word, bit), 0), some)
 
@@ -274,30 +289,28 @@ class _Reach:
         (count,) = loop(w, "i64", 0, "%longest", 1, [("i64", "0")], counted)
 
         def through() -> None:
-            self.clear(self.set(1))
+            one = self.is_("eq", count, 1)
+            f.when(f.num("xor", "i1", one, "true"), lambda: self.clear(self.set(1)))
             wait(w)
-            bit = self.math("shl", 1, self.math("and", row, 63))
-            own = self.add(self.set(1), self.math("lshr", row, 6))
-            f.when(self.is_("eq", self.lane, 0), lambda: self.joined("or", own, bit))
+            self.along(w.select(one, "i64", self.set(0), self.set(1)), begins, row)
             wait(w)
-            self.each(0, count, step)
+            self.each(1, count, step)
 
         def step(at: str) -> None:
             here = self.add(begins, self.mul(at, 3))
             odd = self.math("and", at, 1)
             last = self.is_("eq", self.add(at, 1), count)
-            source = self.set(self.add(odd, 1))
-            other = self.set(self.math("sub", 2, odd))
+            source, other = self.set(self.math("sub", 2, odd)), self.set(self.add(odd, 1))
             target = w.select(last, "i64", self.set(0), other)
             f.when(f.num("xor", "i1", last, "true"), lambda: self.clear(other))
             wait(w)
-            self._from_set(source, lambda member: self.along(target, here, member))
+            self._from_set(source, lambda member: self.along(target, here, member, alone=True))
             wait(w)
 
         f.when(self.is_("sgt", count, 0), lambda: f.when(self._may_begin(begins, row), through))
 
     def _from_set(self, source: str, do: Callable[[str], None]) -> None:
-        """For each member of a set, all threads of the warp together."""
+        """For each member of a set, by a thread that has it alone."""
         f = self.f
 
         def some(base: str) -> None:
@@ -305,18 +318,18 @@ class _Reach:
             inside = self.is_("slt", at, "%words")
             mine = f.where(inside, "i64", lambda: self.load(self.add(source, at)))
 
-            def lane(number: str, held: list[str]) -> list[str]:
-                word = f.picked("i64", mine, number)
+            def word(number: str, held: list[str]) -> list[str]:
+                bits = f.picked("i64", mine, number)
                 low = self.math("shl", self.add(base, f.long(number)), 6)
-
-                def bit(place: str, held: list[str]) -> list[str]:
+                for half in (0, WARP):
+                    place = self.add(self.lane, half)
                     member = self.add(low, place)
-                    f.when(self.is_("slt", member, "%extent"), lambda: do(member))
-                    return held
+                    bit = self.math("and", self.math("lshr", bits, place), 1)
+                    there = self.both(self.is_("ne", bit, 0), self.is_("slt", member, "%extent"))
+                    f.when(there, lambda member=member: do(member))  # type: ignore[misc]
+                return held
 
-                return self.members("i64", word, held, bit)
-
-            self.members("i32", f.votes(self.is_("ne", mine, 0)), [], lane)
+            self.members("i32", f.votes(self.is_("ne", mine, 0)), [], word)
 
         self.each(0, "%words", some, WARP)
 

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from tenfold.backends.cuda.run.dependences import Range
     from tenfold.backends.cuda.run.record import Recorder
 
-_MOVING = 1 << 12  # places from here on are pointers that move
+MOVING = 1 << 12  # places from here on are pointers that move
 _MOST = 8192  # threads that a round would have
 _COPIED = 65536  # bytes that a round copies
 _STEPS = 32
 _SHARED = 40 << 10  # bytes
 
 
-class NotOneBlock(Exception):
-    """The loop is not for a single block."""
+class NotOneFunction(Exception):
+    """The loop can't be one function."""
 
 
 def recorded_by_block(recorder: Recorder, frame: DeviceFrame, step: LoopStep) -> bool:
@@ -48,7 +48,7 @@ def recorded_by_block(recorder: Recorder, frame: DeviceFrame, step: LoopStep) ->
         return False
     try:
         _BlockLoopRecorder(recorder, frame, step).record()
-    except NotOneBlock:
+    except NotOneFunction:
         return False
     return True
 
@@ -58,7 +58,10 @@ def _simple(plan: Plan) -> bool:
     return kinds and len(plan.steps) <= _STEPS
 
 
-class _BlockLoopRecorder:
+class LoopRecorder:
+    """What a loop that is one function is given: its arguments, each of them once, and the kernels
+    of its rounds as functions of their own."""
+
     def __init__(self, recorder: Recorder, frame: DeviceFrame, step: LoopStep) -> None:
         self.r, self.frame, self.step = recorder, frame, step
         self.types: list[str] = []
@@ -68,6 +71,7 @@ class _BlockLoopRecorder:
         self.work = self.copied = 0
         self.teams: set[int] = set()
         self.aligned: list[int] = []  # what each moving pointer is a multiple of
+        self.launches: list[tuple[int, int]] = []  # blocks and threads of each call
 
     def static(self, ty: str, word: Word) -> Static:
         """The number of an argument; equal ones are one."""
@@ -81,51 +85,6 @@ class _BlockLoopRecorder:
     def number(self, value: int, size: int = 8) -> Static:
         return self.static(f"i{8 * size}", value.to_bytes(size, "little", signed=True))
 
-    def record(self) -> None:
-        step, frame, around = self.step, self.frame, self.r.around
-        first = step.captures + step.carries
-        captures = [frame.address(s) for s in step.inputs[: step.captures]]
-        carries = [self._carry(n) for n in range(step.carries)]
-        sliced = [*step.inputs[first:], *step.outputs[step.carries :]]
-        moved = [self._sliced(slot) for slot in sliced]
-        moving = [place_address(_MOVING + n) for n in range(2 * step.carries + len(sliced))]
-        now, made = moving[: step.carries], moving[step.carries : 2 * step.carries]
-        own = moving[2 * step.carries :]
-        count = len(step.inputs) - first
-        round_ = self._items(step.plans[-1], [*captures, *now, *own[:count]], [*made, *own[count:]])
-        condition: list[Item] = []
-        if not step.counted:
-            flag = frame.address(step.flag)
-            condition = self._items(step.plans[0], [*captures, *now], [flag])
-        threads, fault = self._threads(), self.static(POINTER, around.fault)
-        length = self.number(step.length) if step.counted else None
-        flagged = None if step.counted else self.static(POINTER, frame.address(step.flag))
-        loop = BlockLoop(
-            types=tuple(self.types),
-            carries=tuple(carries),
-            sliced=tuple(moved),
-            condition=tuple(condition),
-            round=tuple(round_),
-            threads=threads,
-            fault=fault,
-            length=length,
-            flag=flagged,
-            reverse=step.reverse,
-        )
-        kernels = list(self.kernels.values())
-        if shared_bytes(kernels) > _SHARED:
-            raise NotOneBlock
-        name, text = loop_text(loop, kernels, around.target)
-        module = around.glue(name, lambda _: text)
-        reads, writes = self._ranges()
-        self.r.launch(module.function(name), 1, loop.threads, self.words, reads, writes)
-
-    def _threads(self) -> int:
-        """Those of the block: as many as functions want whose threads work together."""
-        if len(self.teams) > 1 or self.work > _MOST or self.copied > _COPIED:
-            raise NotOneBlock
-        return next(iter(self.teams), PLAIN)
-
     def _ranges(self) -> tuple[list[Range], list[Range]]:
         step, r, frame = self.step, self.r, self.frame
         reads = [r._range(frame, s) for s in step.inputs]
@@ -136,18 +95,6 @@ class _BlockLoopRecorder:
         if not step.counted:
             writes.append(r._range(frame, step.flag))
         return reads, writes
-
-    def _carry(self, n: int) -> Carry:
-        step, frame = self.step, self.frame
-        slot = step.outputs[n]
-        places = [frame.address(s) for s in (step.inputs[step.captures + n], slot, step.second[n])]
-        size = frame.plan.slots[slot].type.nbytes
-        exact = gcd(size, *places)
-        self.aligned.insert(n, exact)
-        self.aligned.append(exact)
-        unit = _unit(exact)
-        first, final, second = (self.static(POINTER, p) for p in places)
-        return Carry(first, final, second, self.number(size // unit, 4), unit)
 
     def _sliced(self, slot: int) -> Sliced:
         start = self.frame.address(slot)
@@ -179,22 +126,22 @@ class _BlockLoopRecorder:
 
     def _multiple(self, address: Address) -> int:
         found = place_of(address)
-        if found is None or found[0] < _MOVING:
+        if found is None or found[0] < MOVING:
             return address
-        return gcd(self.aligned[found[0] - _MOVING], found[1])
+        return gcd(self.aligned[found[0] - MOVING], found[1])
 
     def _pointer(self, address: Address) -> Static | Moving:
         found = place_of(address)
-        if found is None or found[0] < _MOVING:
+        if found is None or found[0] < MOVING:
             return self.static(POINTER, address)
-        return found[0] - _MOVING, found[1]
+        return found[0] - MOVING, found[1]
 
     def _kernel(self, frame: DeviceFrame, step: KernelStep) -> list[Call]:
         around = self.r.around
         found = around.kernels[frame.plan.call(step)]
         text = found.code.text
         if found.partial or any(launch.cluster > 1 for launch in text.launches):
-            raise NotOneBlock
+            raise NotOneFunction
         self.kernels[text.name] = text
         parts = parts_of(text)
         buffers = [frame.address(slot) for slot in step.slots]
@@ -202,19 +149,79 @@ class _BlockLoopRecorder:
         for launch, named in zip(found.launches, text.launches, strict=True):
             part = parts.get(named.name)
             if part is None:  # other kernels have it, too
-                raise NotOneBlock
+                raise NotOneFunction
             if not launch.blocks:
                 continue
             self.work += launch.blocks * launch.threads
             if part.team:
                 self.teams.add(launch.threads)
-            words = found.words(launch, buffers, step.params, around.partial, around.fault)
+            words = found.words(launch, buffers, step.params, around.partials[0], around.fault)
             given = tuple(
                 self._pointer(word) if isinstance(word, int) else self.static(ty, word)
                 for ty, word in zip(part.types, words, strict=True)
             )
+            self.launches.append((launch.blocks, launch.threads))
             calls.append(Call(part, self.number(launch.blocks, 4), given))
         return calls
+
+
+class _BlockLoopRecorder(LoopRecorder):
+    def record(self) -> None:
+        step, frame, around = self.step, self.frame, self.r.around
+        first = step.captures + step.carries
+        captures = [frame.address(s) for s in step.inputs[: step.captures]]
+        carries = [self._carry(n) for n in range(step.carries)]
+        sliced = [*step.inputs[first:], *step.outputs[step.carries :]]
+        moved = [self._sliced(slot) for slot in sliced]
+        moving = [place_address(MOVING + n) for n in range(2 * step.carries + len(sliced))]
+        now, made = moving[: step.carries], moving[step.carries : 2 * step.carries]
+        own = moving[2 * step.carries :]
+        count = len(step.inputs) - first
+        round_ = self._items(step.plans[-1], [*captures, *now, *own[:count]], [*made, *own[count:]])
+        condition: list[Item] = []
+        if not step.counted:
+            flag = frame.address(step.flag)
+            condition = self._items(step.plans[0], [*captures, *now], [flag])
+        threads, fault = self._threads(), self.static(POINTER, around.fault)
+        length = self.number(step.length) if step.counted else None
+        flagged = None if step.counted else self.static(POINTER, frame.address(step.flag))
+        loop = BlockLoop(
+            types=tuple(self.types),
+            carries=tuple(carries),
+            sliced=tuple(moved),
+            condition=tuple(condition),
+            round=tuple(round_),
+            threads=threads,
+            fault=fault,
+            length=length,
+            flag=flagged,
+            reverse=step.reverse,
+        )
+        kernels = list(self.kernels.values())
+        if shared_bytes(kernels) > _SHARED:
+            raise NotOneFunction
+        name, text = loop_text(loop, kernels, around.target)
+        module = around.glue(name, lambda _: text)
+        reads, writes = self._ranges()
+        self.r.launch(module.function(name), 1, loop.threads, self.words, reads, writes)
+
+    def _threads(self) -> int:
+        """Those of the block: as many as functions want whose threads work together."""
+        if len(self.teams) > 1 or self.work > _MOST or self.copied > _COPIED:
+            raise NotOneFunction
+        return next(iter(self.teams), PLAIN)
+
+    def _carry(self, n: int) -> Carry:
+        step, frame = self.step, self.frame
+        slot = step.outputs[n]
+        places = [frame.address(s) for s in (step.inputs[step.captures + n], slot, step.second[n])]
+        size = frame.plan.slots[slot].type.nbytes
+        exact = gcd(size, *places)
+        self.aligned.insert(n, exact)
+        self.aligned.append(exact)
+        unit = _unit(exact)
+        first, final, second = (self.static(POINTER, p) for p in places)
+        return Carry(first, final, second, self.number(size // unit, 4), unit)
 
 
 def _unit(exact: int) -> int:

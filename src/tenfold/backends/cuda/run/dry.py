@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from tenfold.backends.cuda.run.kernels import BoundKernel
+from tenfold.backends.cuda.run.partials import Partials
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay
 from tenfold.backends.cuda.target import CudaTarget
@@ -56,8 +57,7 @@ def glue_of(
         target,
         kernels,
         constants,
-        partial=next(given),
-        partial_bytes=max((one.partial for one in kernels.values()), default=0),
+        partials=Partials.of(kernels.values()).places(next(given)),
         fault=next(given),
         routines=lambda routine: _Names(),
         workspace=lambda call, aligned: (),

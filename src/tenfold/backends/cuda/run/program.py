@@ -23,9 +23,10 @@ from tenfold.backends.cuda.run.dependences import Range
 from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels, bound, odd_buffers
 from tenfold.backends.cuda.run.memory import Address
+from tenfold.backends.cuda.run.partials import Partials
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay, single
-from tenfold.backends.cuda.run.room import Room, starts_of
+from tenfold.backends.cuda.run.room import Room, freed_with, starts_of
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.run.stepper import CudaStepper
 from tenfold.backends.cuda.target import CudaTarget, target_remark
@@ -95,7 +96,7 @@ class CudaProgram(DeviceProgram):
         self.outputs = plan.graph.output_types
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
-        self._partial = max((found.partial for found in self.code.values()), default=0)
+        self._partials = Partials.of(self.code.values())
         self.single = single(plan, self.target)
         self._rooms: list[Room] = []
         self.native: weakref.WeakSet[Any] = weakref.WeakSet()  # rooms that native entries have
@@ -114,7 +115,7 @@ class CudaProgram(DeviceProgram):
             return found
         starts, total = starts_of([len(data) for _, data in raw])
         base = device.alloc(total)
-        weakref.finalize(self, device.free, base)
+        freed_with(self, device, base)
         stream = device.stream()
         for (which, data), start in zip(raw, starts, strict=True):
             device.upload(base + start, np.frombuffer(data, np.uint8), stream)
@@ -174,14 +175,14 @@ class CudaProgram(DeviceProgram):
 
     def new_room(self, held: Iterable[TensorType]) -> Room:
         """A room that has memory for arrays of these types, too."""
-        given = (self.device, [t.nbytes for t in held], self.arena_bytes, self._partial)
+        given = (self.device, [t.nbytes for t in held], self.arena_bytes, self._partials)
         with suppress(DeviceMemoryProblem):
             return Room(*given)
         release_rooms()
         try:
             return Room(*given)
         except DeviceMemoryProblem:
-            raise program_too_large(self, self._partial) from None
+            raise program_too_large(self, self._partials.nbytes) from None
 
     def replay(self, room: Room) -> Replay:
         """The plan's graphs for a room."""
@@ -222,10 +223,10 @@ class CudaProgram(DeviceProgram):
             return (spaces[nbytes],) if nbytes else ()
 
         around = Surroundings(
-            self.device, self.target, code, constants, room.partial, room.partial_bytes,
+            self.device, self.target, code, constants, room.partials,
             room.fault.address, self._kernels.routine, workspace, self._kernels.glue, more,
         )  # fmt: skip
-        stream, fault, partial = room.stream, room.fault, room.partial
+        stream, fault, partial = room.stream, room.fault, room.partials[0]
 
         def execution() -> Execution:
             return Execution(
@@ -425,4 +426,3 @@ class CudaProgram(DeviceProgram):
         return CudaProgram(
             plan, self.device, self._kernels, self._backend, strict=self.strict, code=code
         )
-

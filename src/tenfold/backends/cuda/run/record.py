@@ -14,6 +14,7 @@ from typing import Any
 
 from tenfold.backends.cuda.driver.device import Device, Module
 from tenfold.backends.cuda.emit import glue
+from tenfold.backends.cuda.emit.function import ARRIVED
 from tenfold.backends.cuda.library.routine import (
     FAULT,
     GpuRoutine,
@@ -38,6 +39,7 @@ from tenfold.backends.cuda.run.block_loops import recorded_by_block
 from tenfold.backends.cuda.run.dependences import Dependences, Range
 from tenfold.backends.cuda.run.kernels import BoundKernel
 from tenfold.backends.cuda.run.memory import Address, DeviceFrame
+from tenfold.backends.cuda.run.thread_loops import recorded_by_threads
 from tenfold.backends.cuda.target import CudaTarget
 from tenfold.backends.llvm.text import join
 from tenfold.frozen import frozen
@@ -54,14 +56,14 @@ _MOVE_BLOCKS = 528
 @frozen(eq=False)
 class Surroundings:
     """What steps of plans need besides their slots. `fault` is where kernels tell of faults,
-    `partial` the memory that functions of a kernel leave each other something in."""
+    `partials` the memory in which functions of a kernel leave each other something, of so many
+    kernels in turn."""
 
     device: Device
     target: CudaTarget
     kernels: Mapping[SizedKernel, BoundKernel]
     constants: Mapping[int, Sequence[Address]]
-    partial: Address
-    partial_bytes: int
+    partials: Sequence[Address]
     fault: Address
     routines: Callable[[GpuRoutine], Module]
     workspace: Callable[[LibraryCall, bool], Sequence[Range]]  # what a call asks for besides
@@ -109,6 +111,7 @@ class Recorder:
         self.handles = [0] if handles is None else handles
         self.reads: list[Range] = []
         self.writes: list[Range] = []
+        self.turn = 0  # whose partial results come next
 
     def finish(self) -> Recording:
         return Recording(tuple(self.nodes), self.handles[0], self.around.target.overlap)
@@ -151,10 +154,12 @@ class Recorder:
         ranges = [self._range(frame, slot) for slot in step.slots]
         reads = [r for r, role in zip(ranges, roles, strict=True) if role == READ]
         writes = [r for r, role in zip(ranges, roles, strict=True) if role != READ]
+        partial = around.partials[self.turn % len(around.partials)]
         if found.partial:
-            writes.append((around.partial, around.partial + around.partial_bytes))
+            self.turn += 1
+            writes.append((partial - ARRIVED, partial + found.partial))
         for launch in found.launches:
-            words = found.words(launch, buffers, step.params, around.partial, around.fault)
+            words = found.words(launch, buffers, step.params, partial, around.fault)
             self.launch(launch.function, launch.blocks, launch.threads, words, reads, writes)
 
     def launch(
@@ -249,9 +254,12 @@ class Recorder:
         self._conditional(CHOSEN, handle, bodies)
 
     def loop(self, frame: DeviceFrame, step: LoopStep) -> None:
-        """A loop: unrolled where it is counted and very short, else by a single block where its
-        rounds are small, else unrolled or repeated."""
+        """A loop: by threads that go through it by themselves where they can, unrolled where it is
+        counted and very short, else by a single block where its rounds are small, else unrolled or
+        repeated."""
         nodes = step.length * _size(frame.plan.plans[step.plans[-1]])
+        if recorded_by_threads(self, frame, step):
+            return
         if step.counted and nodes <= FEW:
             self._unrolled(frame, step)
         elif not recorded_by_block(self, frame, step):

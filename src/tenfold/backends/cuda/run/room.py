@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.backends.cuda.driver.device import Device
 from tenfold.backends.cuda.emit.function import ARRIVED
 from tenfold.backends.cuda.run.memory import Address
+from tenfold.backends.cuda.run.partials import Partials
 from tenfold.backends.cuda.run.staging import Staging
 from tenfold.backends.device_program import Captures
 
@@ -30,6 +31,12 @@ def starts_of(sizes: Sequence[int]) -> tuple[list[int], int]:
     return starts, total
 
 
+def freed_with(owner: Any, device: Device, address: Address) -> None:
+    """Have memory given back when its owner goes; not when the process ends, where a check may
+    still be at work in it: the driver frees all."""
+    weakref.finalize(owner, device.free, address).atexit = False
+
+
 class Room:
     """A stream, device memory for inputs, outputs and all that is between, and the word that faults
     are told by."""
@@ -38,17 +45,19 @@ class Room:
     captured: Captures | None = None  # what lies in its last inputs
     under_way = False  # whether something in the main stream may still be at it
 
-    def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
+    def __init__(
+        self, device: Device, sizes: Sequence[int], arena: int, partials: Partials
+    ) -> None:
         self.device = device
         self.stream = device.stream()
-        counts = ARRIVED if partial else 0
-        starts, self.nbytes = starts_of((*sizes, arena, counts + partial))
+        starts, self.nbytes = starts_of((*sizes, arena, partials.nbytes))
         self.base = device.alloc(self.nbytes)
-        weakref.finalize(self, device.free, self.base)
-        *places, self.arena, arrived = (self.base + start for start in starts)
-        self.partial, self.partial_bytes = arrived + counts, partial
-        if counts:  # by which kernels count blocks, from zero to zero
-            device.upload(arrived, _NOTHING_ARRIVED, self.stream)
+        freed_with(self, device, self.base)
+        *places, self.arena, partial = (self.base + start for start in starts)
+        self.partials = partials.places(partial)
+        for counts in partials.counts(partial):
+            device.upload(counts, _NOTHING_ARRIVED, self.stream)
+        if partials.count:
             device.wait(self.stream)
         self.places = places
         self.fault = device.fault_word()
@@ -57,7 +66,7 @@ class Room:
     def more(self, nbytes: int) -> Address:
         """Memory that lives as long as the room."""
         made = self.device.alloc(nbytes)
-        weakref.finalize(self, self.device.free, made)
+        freed_with(self, self.device, made)
         return made
 
     def follow(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tenfold.backends.cuda.run.memory import Address
+from tenfold.backends.cuda.run.partials import Partials
 from tenfold.backends.cuda.run.room import Room
 from tenfold.backends.program import PlanMemory
 from tenfold.plan import Plan
@@ -38,8 +39,7 @@ class CudaStepper:
         kernels = program.code
         if plan not in program.plan.every:  # a part of it, with kernels of its own sizes
             kernels = program._kernels.find(plan)
-        partial = max((found.partial for found in kernels.values()), default=0)
-        room = Room(device, sizes, 0, partial)
+        room = Room(device, sizes, 0, Partials.of(kernels.values()))
         for place, array in zip(room.places, arrays, strict=True):
             device.upload(place, array.reshape(-1).view(np.uint8), room.stream)
         *places, arena = room.places
