@@ -64,14 +64,5 @@ def tiles_routine(
 class _Product(TileWriter):
     """Of two matrices."""
 
-    def begun(self) -> list[str]:
-        return []
-
-    def apart(self) -> list[str]:
-        return []
-
     def found(self, c: int) -> str:
         return "which * n * k + " + ("line * k + term" if self.form.right else "term * n + line")
-
-    def column(self, column: str) -> str:
-        return column

@@ -127,6 +127,8 @@ def _width(extent: int) -> int:
 class TileWriter(ABC):
     """What writes the entry points of a product by tiles. Where columns lie says a class below."""
 
+    row = "n"  # elements of the result from a row to the next
+
     def __init__(self, form: TileForm, text: RoutineText) -> None:
         self.form, self.text = form, text
         self.each = form.extent // _SIDE  # rows, and columns, of an invocation
@@ -140,22 +142,20 @@ class TileWriter(ABC):
             text.share(name, self.vector, DEEP * self.pitch)
 
     @abstractmethod
+    def found(self, c: int) -> str:
+        """Where `term` of the right operand lies in `line`, which is element `c` of a vector."""
+
     def begun(self) -> list[str]:
         """What is found out of columns before the first term."""
+        return []
 
-    @abstractmethod
-    def found(self, c: int) -> str:
-        """The place of `term` of the right operand in `line`, element `c` of a vector."""
-
-    @abstractmethod
     def apart(self) -> list[str]:
         """What is found out of `term`, of the right operand."""
+        return []
 
-    @abstractmethod
     def column(self, column: str) -> str:
-        """Where the column lies in the result, from where a row begins."""
-
-    row = "n"  # elements of the result from a row to the next
+        """Where a column lies in the result, from where a row begins."""
+        return column
 
     def write(self) -> None:
         self.text.entry("main", self._lines())
