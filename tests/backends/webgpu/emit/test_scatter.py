@@ -54,12 +54,17 @@ def test_every_dtype(dtype: str, update: str) -> None:
             assert schedule.startswith(ATOMIC if atomic else SORTED if update else MARKED)
 
 
-@pytest.mark.parametrize("count", [33, 1023, 1024, 1025, 2049, 5000, 9000])
-@pytest.mark.parametrize("places", [1, 3, 4000])
-def test_updates_are_sorted_and_merged(count: int, places: int) -> None:
+@pytest.mark.parametrize("count", [33, 2047, 2048, 2049, 9000])
+@pytest.mark.parametrize("places", [1, 3, 16, 17, 4000])
+def test_updates_are_sorted_by_their_places(count: int, places: int) -> None:
     """Sums hang on the order of what is added."""
     for dtype, width in (("f32", 1), ("f16", 3)):
         assert schedule_of(dtype, "add", count, places, width) == SORTED
+
+
+def test_many_updates_of_many_places() -> None:
+    """More tiles than a workgroup has invocations, and five passes."""
+    assert schedule_of("f32", "add", 600_000, 70_000, 1) == SORTED
 
 
 def test_more_updates_than_loops_have_rounds() -> None:
