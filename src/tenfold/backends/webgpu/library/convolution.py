@@ -135,8 +135,8 @@ class _Seen(TileWriter):
     def apart(self) -> list[str]:
         return ["let far = offsets[min(term, k - 1u)];"]
 
-    def found(self, c: int) -> str:
-        return f"seen{c} + far"
+    def right(self, c: int) -> str:
+        return self.get("b", f"seen{c} + far")
 
     def column(self, column: str) -> str:
         return f"({column} / plane) * (batch * m * plane) + {column} % plane"

@@ -86,11 +86,13 @@ def tile_text(
     words: Sequence[str] = (),
     scratch: Sequence[str] = (),
     names: str = "ab",
+    parts: int = 1,
 ) -> RoutineText:
     """The text of a shader that multiplies, with further words, and memory of u32 between its
-    dispatches behind that of parts. `names` of what is given: the left operand is a."""
+    dispatches behind that of parts. `names` of what is given: the left operand is a. What is given
+    has elements of so many parts."""
     dtypes = dict(zip("abc", form.dtypes, strict=True))
-    arrays = [Array(name, dtypes[name], written=name == "c") for name in (*names, "c")]
+    arrays = [Array(name, dtypes[name], written=name == "c", parts=parts) for name in (*names, "c")]
     sums = [("s", computed(dtypes["c"]))] if form.split else []
     between = [*sums, *((name, "u32") for name in scratch)]
     return RoutineText(arrays, (*WORDS, *words), WORKGROUP, between)
@@ -142,8 +144,19 @@ class TileWriter(ABC):
             text.share(name, self.vector, DEEP * self.pitch)
 
     @abstractmethod
-    def found(self, c: int) -> str:
-        """Where `term` of the right operand lies in `line`, which is element `c` of a vector."""
+    def right(self, c: int) -> str:
+        """The right operand at `term` and `line`, which is element `c` of a vector."""
+
+    def left(self) -> str:
+        """The left operand there."""
+        inner = "line * k + term" if self.beside("a") else "term * m + line"
+        return self.get("a", f"which * m * k + {inner}")
+
+    def get(self, side: str, place: str) -> str:
+        """An element of an operand, as it is computed with."""
+        dtype = self.form.dtypes["ab".index(side)]
+        found = f"get_{side}({place})"
+        return found if computed(dtype) == self.ty else f"bitcast<{self.ty}>({found})"
 
     def begun(self) -> list[str]:
         """What is found out of columns before the first term."""
@@ -245,26 +258,17 @@ class TileWriter(ABC):
                 lines += [f"  {one}" for one in self.apart()] if side == "b" else []
                 for c in range(self.width):
                     held = f"{side}{n}_{c}"
-                    place = self.found(c)
-                    if side == "a":
-                        inner = "line * k + term" if self.beside(side) else "term * m + line"
-                        place = f"which * m * k + {inner}"
                     lines += [
                         "  {",
                         f"    let line = {first} + {line} + {self.stretch * c}u;",
                         f"    {held} = {self.ty}();",
                         f"    if (term < end && line < {extent}) {{",
-                        f"      {held} = {self._read(side, place)};",
+                        f"      {held} = {self.left() if side == 'a' else self.right(c)};",
                         "    }",
                         "  }",
                     ]
                 lines.append("}")
         return lines
-
-    def _read(self, side: str, place: str) -> str:
-        dtype = self.form.dtypes["ab".index(side)]
-        found = f"get_{side}({place})"
-        return found if computed(dtype) == self.ty else f"bitcast<{self.ty}>({found})"
 
     def _kept(self) -> list[str]:
         """They lie in shared memory."""
