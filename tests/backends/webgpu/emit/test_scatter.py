@@ -107,14 +107,16 @@ def test_places_of_their_own_and_further_stores(count: int) -> None:
     assert launched_.fault == 1 << 3
 
 
-def test_where_sorting_takes_more_memory_than_is_shown() -> None:
+@pytest.mark.parametrize(("limit", "least"), [("storage_bytes", 3000 * 8), ("storage_buffers", 9),
+                                              ("workgroup_bytes", 18512)])  # fmt: skip
+def test_where_an_adapter_has_too_little_for_sorting(limit: str, least: int) -> None:
     """One window after the other then, and one update after the other."""
     call = generalise(scattered("f32", "add", 3000, 50, 2))
-    known, little = adapter().target, 3000 * 8
-    for memory, words in ((little, SORTED), (little - 1, "an invocation for each position")):
-        shader, facts = prepare(call, replace(known, storage_bytes=memory))
+    for has, words in ((least, SORTED), (least - 1, "an invocation for each position")):
+        shader, facts = prepare(call, replace(adapter().target, **{limit: has}))
         assert shader.schedule == words
-    assert not facts.hold(generalise(scattered("f32", "add", 2000, 50, 2)).sizes)
+    few = generalise(scattered("f32", "add", 2000, 50, 2))
+    assert facts.hold(few.sizes) == (limit != "storage_bytes")
 
 
 def test_an_axis_in_order_that_carries_state() -> None:

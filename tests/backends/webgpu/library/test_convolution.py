@@ -105,6 +105,17 @@ def test_no_loop_is_longer_than_drivers_let_it_be() -> None:
 
 
 @needs_adapter
+def test_steps_beyond_what_there_is() -> None:
+    given = {"strides": (1 << 40, 1), "dilation": (1, 1 << 40), "groups": 1}
+    for rows in (2, 9):
+        x, w = (2, 30, 5, 40), (rows, 30, 5, 1)
+        a, b, wanted = whole(x, w, given, "f32")
+        routine = convolution_routine(sizes_of(x, w, given), adapter().target)
+        assert routine is not None
+        assert np.array_equal(made_by(routine, a, b, wanted), wanted)
+
+
+@needs_adapter
 def test_integers_wrap_and_infinities_stay_where_they_are() -> None:
     random, shapes = np.random.default_rng(8), ((2, 6, 30), (9, 6, 5))
     for dtype in ("i32", "u32"):

@@ -31,12 +31,20 @@ if TYPE_CHECKING:
 
 _WORKGROUP = 256
 _AT_ONCE = 4  # updates that are read before they are joined
+_LITTLE = 16  # bytes of a workgroup besides those for sorting
+_OTHERS = 6  # bindings besides the kernel's own: what is sorted, counts, faults and words
 _LISTED = -1  # the axis of listed updates
 
 
 def turns(form: ScatterForm) -> Shader | None:
-    """A scatter by sorted updates; None where they take more memory than is shown."""
-    count = total([form.kernel.axes[a].extent for a in form.numbered])
+    """A scatter by sorted updates; None where they take more memory than is shown, or the adapter
+    has too little for workgroups or binds too few buffers."""
+    target, kernel = form.target, form.kernel
+    if sum(4 * size for _, _, size in SHARED) > target.workgroup_bytes - _LITTLE:
+        return None
+    if len(kernel.buffers) + _OTHERS > target.storage_buffers:
+        return None
+    count = total([kernel.axes[a].extent for a in form.numbered])
     return _Turns(form, count).emit() if form.shows(8 * count) else None
 
 
