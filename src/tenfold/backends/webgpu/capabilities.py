@@ -58,11 +58,11 @@ def _lacks(target: WebGPUTarget, routine: str, types: Types) -> str:
     """Why there is no such routine on a GPU."""
     if routine not in ROUTINES:
         return f"there is no {routine} in WGSL yet"
-    if any(KIND[t.dtype] == "c" for t in types):
+    if routine != PRODUCT and any(KIND[t.dtype] == "c" for t in types):
         return f"there is no {routine} of complex numbers in WGSL yet"
     for t in types:
         dtype = SHORT[t.dtype]
-        if not getattr(target, {"u64": "i64"}.get(dtype, dtype), True):
+        if not getattr(target, {"u64": "i64", "c128": "f64"}.get(dtype, dtype), True):
             return f"{target.adapter} has no {dtype}"
     return f"{target.adapter} shows a shader {target.storage_bytes} bytes of an array"
 

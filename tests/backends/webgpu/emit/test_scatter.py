@@ -54,12 +54,17 @@ def test_every_dtype(dtype: str, update: str) -> None:
             assert schedule.startswith(ATOMIC if atomic else SORTED if update else MARKED)
 
 
-@pytest.mark.parametrize("count", [33, 1023, 1024, 1025, 2049, 5000, 9000])
-@pytest.mark.parametrize("places", [1, 3, 4000])
-def test_updates_are_sorted_and_merged(count: int, places: int) -> None:
+@pytest.mark.parametrize("count", [33, 2047, 2048, 2049, 9000])
+@pytest.mark.parametrize("places", [1, 3, 16, 17, 4000])
+def test_updates_are_sorted_by_their_places(count: int, places: int) -> None:
     """Sums hang on the order of what is added."""
     for dtype, width in (("f32", 1), ("f16", 3)):
         assert schedule_of(dtype, "add", count, places, width) == SORTED
+
+
+def test_many_updates_of_many_places() -> None:
+    """More tiles than a workgroup has invocations, and five passes."""
+    assert schedule_of("f32", "add", 600_000, 70_000, 1) == SORTED
 
 
 def test_more_updates_than_loops_have_rounds() -> None:
@@ -102,14 +107,16 @@ def test_places_of_their_own_and_further_stores(count: int) -> None:
     assert launched_.fault == 1 << 3
 
 
-def test_where_sorting_takes_more_memory_than_is_shown() -> None:
+@pytest.mark.parametrize(("limit", "least"), [("storage_bytes", 3000 * 8), ("storage_buffers", 9),
+                                              ("workgroup_bytes", 18512)])  # fmt: skip
+def test_where_an_adapter_has_too_little_for_sorting(limit: str, least: int) -> None:
     """One window after the other then, and one update after the other."""
     call = generalise(scattered("f32", "add", 3000, 50, 2))
-    known, little = adapter().target, 3000 * 8
-    for memory, words in ((little, SORTED), (little - 1, "an invocation for each position")):
-        shader, facts = prepare(call, replace(known, storage_bytes=memory))
+    for has, words in ((least, SORTED), (least - 1, "an invocation for each position")):
+        shader, facts = prepare(call, replace(adapter().target, **{limit: has}))
         assert shader.schedule == words
-    assert not facts.hold(generalise(scattered("f32", "add", 2000, 50, 2)).sizes)
+    few = generalise(scattered("f32", "add", 2000, 50, 2))
+    assert facts.hold(few.sizes) == (limit != "storage_bytes")
 
 
 def test_an_axis_in_order_that_carries_state() -> None:

@@ -32,6 +32,7 @@ from tests.backends.convolution_forms import FORMS, PROGRAMS, Shape, form
 from tests.backends.webgpu.beside import Array, adapter, run_shader
 from tests.backends.webgpu.here import needs_adapter
 from tests.backends.webgpu.library.test_product import drawn
+from tests.backends.webgpu.run.test_run import agrees
 
 ONE_AXIS = {"strides": (1,), "dilation": (1,), "groups": 1}
 
@@ -104,6 +105,17 @@ def test_no_loop_is_longer_than_drivers_let_it_be() -> None:
 
 
 @needs_adapter
+def test_steps_beyond_what_there_is() -> None:
+    given = {"strides": (1 << 40, 1), "dilation": (1, 1 << 40), "groups": 1}
+    for rows in (2, 9):
+        x, w = (2, 30, 5, 40), (rows, 30, 5, 1)
+        a, b, wanted = whole(x, w, given, "f32")
+        routine = convolution_routine(sizes_of(x, w, given), adapter().target)
+        assert routine is not None
+        assert np.array_equal(made_by(routine, a, b, wanted), wanted)
+
+
+@needs_adapter
 def test_integers_wrap_and_infinities_stay_where_they_are() -> None:
     random, shapes = np.random.default_rng(8), ((2, 6, 30), (9, 6, 5))
     for dtype in ("i32", "u32"):
@@ -140,6 +152,14 @@ def test_programs_of_convolutions_agree_with_the_reference(case: str) -> None:
     assert found.verdict.whole
     first, again = (program([a.copy() for a in arrays])[0] for _ in range(2))
     assert first.tobytes() == again.tobytes()
+
+
+@needs_adapter
+def test_complex_ones_are_products_of_windows() -> None:
+    random = np.random.default_rng(3)
+    x, w = (drawn(random, "c64", shape) for shape in ((2, 4, 12, 12), (16, 4, 3, 3)))
+    program = agrees(lambda x, w: tn.conv(x, w, padding=1), x, w)
+    assert {step.kind for step in program.plan.steps} == {"kernel", "routine"}
 
 
 @needs_adapter

@@ -25,7 +25,8 @@ from tests.backends.webgpu.beside import Array, adapter, run_shader
 from tests.backends.webgpu.here import needs_adapter
 from tests.backends.webgpu.run.test_run import agrees
 
-EPS = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-24, "bf16": 2.0**-24}
+EPS = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-24, "bf16": 2.0**-24,
+       "c64": 2.0**-22, "c128": 2.0**-51}  # fmt: skip
 UNIT = {"f16": 2.0**-11, "bf16": 2.0**-8}
 TURNS = [(a, b) for a in (False, True) for b in (False, True)]
 X = np.random.default_rng(0).standard_normal((70, 90)).astype(np.float32)
@@ -38,7 +39,10 @@ def drawn(random: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Ar
     if dtype[0] in "iu":
         bounds = np.iinfo(of)
         return random.integers(bounds.min, bounds.max, shape, of, endpoint=True)
-    return random.normal(size=shape).astype(of)
+    made: Any = random.normal(size=shape)
+    if dtype[0] == "c":
+        made = made + 1j * random.normal(size=shape)
+    return made.astype(of)
 
 
 def multiplied(p: MatrixProduct, routine: Routine) -> None:
@@ -55,11 +59,12 @@ def multiplied(p: MatrixProduct, routine: Routine) -> None:
     if p.dtype[0] in "iu":
         assert np.array_equal(made, np.matmul(a.astype(made.dtype), b.astype(made.dtype)))
         return
-    exact = np.matmul(a.astype(np.longdouble), b.astype(np.longdouble))
-    whole = np.matmul(np.abs(a.astype(np.longdouble)), np.abs(b.astype(np.longdouble)))
+    wide = np.clongdouble if p.dtype[0] == "c" else np.longdouble
+    exact = np.matmul(a.astype(wide), b.astype(wide))
+    whole = np.matmul(np.abs(a.astype(wide)), np.abs(b.astype(wide)))
     bound = (p.k / 2 + 2) * EPS[p.dtype] * whole + UNIT.get(p.dtype, 0) * np.abs(exact)
     bound += 2.0**-25 * (p.dtype == "f16")  # of subnormal numbers
-    assert (np.abs(made.astype(np.longdouble) - exact) <= bound).all()
+    assert (np.abs(made.astype(wide) - exact) <= bound).all()
 
 
 def here(p: MatrixProduct) -> MatrixProduct:
@@ -70,7 +75,8 @@ def here(p: MatrixProduct) -> MatrixProduct:
 
 
 @needs_adapter
-@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i32", "u32", "u64", "i64"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i32", "u32", "u64", "i64", "c64",
+                                   "c128"])  # fmt: skip
 def test_tiles_multiply(dtype: str) -> None:
     for (left, right), (m, n, k) in zip(TURNS, [(20, 36, 40), (17, 19, 21)] * 2, strict=True):
         p = here(MatrixProduct((dtype,) * 3, 2, m, n, k, left, right))
@@ -99,7 +105,7 @@ def test_narrow_integers_wrap_in_32_bits(dtypes: tuple[str, str, str]) -> None:
 
 @needs_adapter
 @pytest.mark.parametrize("dtypes", [("f32",) * 3, ("f64",) * 3, ("bf16",) * 3, ("i64",) * 3,
-                                    ("u8", "i8", "i32")])  # fmt: skip
+                                    ("u8", "i8", "i32"), ("c64",) * 3])  # fmt: skip
 def test_terms_in_parts_are_added_up(dtypes: tuple[str, str, str]) -> None:
     p = here(MatrixProduct(dtypes, 2, 20, 24, 150, False, True))
     routine = tiles_routine(p, adapter().target, (16, 64))
@@ -130,7 +136,7 @@ def test_vectors_multiply(dtype: str, turned: bool) -> None:
 
 
 @needs_adapter
-@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "c64"])
 def test_arrays_that_begin_amid_what_is_bound(dtype: str) -> None:
     p = MatrixProduct((dtype,) * 3, 1, 5, 7, 9, False, False)
     of, starts, random = DTYPES[dtype], (3, 1, 5), np.random.default_rng(0)
@@ -139,7 +145,9 @@ def test_arrays_that_begin_amid_what_is_bound(dtype: str) -> None:
     wanted = whole[2].copy()
     wanted[5:40] = (a[:45].reshape(5, 9) @ b[:63].reshape(9, 7)).reshape(-1)
     one = replace(p, n=1)
-    for routine in (tiles_routine(p, adapter().target), vector_routine(one)):
+    ways = [tiles_routine(p, adapter().target)]
+    ways += [tiles_routine(one, adapter().target) if dtype == "c64" else vector_routine(one)]
+    for routine in ways:
         run_shader(routine.shader, routine.bound(starts), whole)
         assert whole[2].tobytes() == wanted.tobytes()
         wanted[5:10] = a[:45].reshape(5, 9) @ b[:9]
@@ -183,7 +191,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], list[str]]] = {
     "batched": (lambda a, b: a @ b, (np.stack([X] * 3), np.stack([Y, -Y, Y])), ["routine"]),
     "bools": (lambda a, b: a @ b, (X > 1, Y > 1), ["kernel", "kernel", "routine", "kernel"]),
     "twice": (lambda a, b: np.tanh(a @ b).T @ a, (X, Y), ["routine", "kernel", "routine"]),
-    "complex": (lambda a, b: a @ b, (X.astype(np.complex64), Y.astype(np.complex64)), ["host"]),
+    "complex": (lambda a, b: a @ b, (X + 1j * X[::-1], (Y * 1j).astype(np.complex64)), ["routine"]),
+    "complex, turned": (lambda a, b: (a * a).T @ b.T,
+                        (X[:, :65] * (1 + 1j), Y.T[:, :70] * (1 - 2j)),
+                        ["kernel", "routine"]),
 }  # fmt: skip
 
 
@@ -193,8 +204,6 @@ def test_in_programs(name: str) -> None:
     function, arrays, kinds = PROGRAMS[name]
     program = agrees(function, *arrays)
     assert [step.kind for step in program.plan.steps] == kinds
-    for step in program.plan.host_steps:
-        assert step.reason == "there is no product of complex numbers in WGSL yet"
 
 
 @needs_adapter
@@ -204,7 +213,8 @@ def test_products_of_nothing() -> None:
 
 
 def test_what_an_adapter_has_no_numbers_for_is_left() -> None:
-    for dtype, there in (("f32", True), ("f64", False), ("i64", False), ("c64", False)):
+    for dtype, there in (("f32", True), ("f64", False), ("i64", False), ("c64", True),
+                         ("c128", False)):  # fmt: skip
         types = [parse_type(f"{dtype}[64,64]")] * 2
         assert (routine_of(PRODUCT, types, AXES, WebGPUTarget()) is not None) == there
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -138,3 +140,28 @@ def test_a_shader_is_compiled_once() -> None:
     program([np.bool_(True), X])
     quiet(kernels.ahead)
     assert len(made) == len(set(made)) > 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_waits_for_what_is_compiled() -> None:
+    """It waits for threads of ours, and they for nothing that waits for it."""
+    done = list[int]()
+
+    def make() -> None:
+        for _ in range(3):
+            kernels = new_kernels()
+            request = Request(kernels)
+            plan = BACKEND.plan(several(), request=request)
+            WebGPUProgram(plan, kernels, BACKEND, request=request)
+        done.append(1)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    for _ in range(8):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        time.sleep(0.01)
+    thread.join(60)
+    assert done

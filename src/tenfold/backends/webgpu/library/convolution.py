@@ -51,7 +51,7 @@ def tiled_routine(
     text = tile_text(made.form, words, ["offsets"], names="ba")
     _Seen(made.form, text).write()
     _add_offsets(text)
-    launches = made.launches((c.own, *c.places, *c.offsets))
+    launches = made.launches((c.own, *_words(c)))
     first = Launch(_FIND, -(-c.terms // WORKGROUP), launches[0].words)
     scratch = (*made.scratch, 4 * c.terms)
     shader = text.finish(made.form.words)
@@ -67,7 +67,7 @@ def direct_routine(c: Convolution, parts: int = 0) -> Routine:
     span = -(-c.terms // parts)
     parts = -(-c.terms // span)
     words = (c.results, c.terms, parts, span, c.rows * c.groups, c.rows, c.own)
-    main = Launch("main", -(-parts * c.results // WORKGROUP), (*words, *c.places, *c.offsets))
+    main = Launch("main", -(-parts * c.results // WORKGROUP), (*words, *_words(c)))
     launches = [Launch(_FIND, -(-c.terms // WORKGROUP), main.words), main]
     arrays = [Array("b", c.dtype), Array("a", c.dtype), Array("c", c.dtype, written=True)]
     sums = [("s", c.dtype)] if parts > 1 else []
@@ -82,6 +82,11 @@ def direct_routine(c: Convolution, parts: int = 0) -> Routine:
     how = "an invocation for each element"
     shader = text.finish(how + ", parts of terms added in order" * (parts > 1))
     return Routine(shader, tuple(launches), _largest(c), tuple(scratch))
+
+
+def _words(c: Convolution) -> tuple[int, ...]:
+    """The values of `PLACES` and `OFFSETS`; steps that take more than a word are never taken."""
+    return tuple(n if n < 1 << 32 else 0 for n in (*c.places, *c.offsets))
 
 
 def _largest(c: Convolution) -> int:
@@ -135,8 +140,8 @@ class _Seen(TileWriter):
     def apart(self) -> list[str]:
         return ["let far = offsets[min(term, k - 1u)];"]
 
-    def found(self, c: int) -> str:
-        return f"seen{c} + far"
+    def right(self, c: int) -> str:
+        return self.get("b", f"seen{c} + far")
 
     def column(self, column: str) -> str:
         return f"({column} / plane) * (batch * m * plane) + {column} % plane"

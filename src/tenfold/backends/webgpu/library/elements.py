@@ -41,12 +41,13 @@ def bits_of(dtype: str) -> int:
 @frozen
 class Array:
     """An array of a routine: its name in the text, its dtype, whether its elements are only moved,
-    and whether it is written."""
+    and whether it is written. Of a complex one it has the `parts` of elements."""
 
     name: str
     dtype: str
     moved: bool = False
     written: bool = False
+    parts: int = 1
 
     @property
     def type(self) -> str:
@@ -64,7 +65,8 @@ class Array:
 
     def text(self, lead: str) -> str:
         """The function that reads or writes an element; `lead` is where the array begins."""
-        name, ty, place = self.name, self.type, f"at + {lead}"
+        by = f"{self.parts}u * " if self.parts > 1 else ""
+        name, ty, place = self.name, self.type, f"at + {by}{lead}"
         head = f"fn get_{name}(at: u32) -> {ty}"
         if self.written:
             head = f"fn set_{name}(at: u32, v: {ty})"

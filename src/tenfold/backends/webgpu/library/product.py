@@ -1,12 +1,12 @@
-"""Products of matrices: by tiles, or of a matrix and a vector. Which way is a function of shapes
-and dtypes alone."""
+"""Products of matrices: by tiles, or of a matrix and a vector, unless they are complex. Which way
+is a function of shapes and dtypes alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tenfold.backends.matrices import MatrixProduct, matrices_of
-from tenfold.backends.webgpu.library.product_tiles import tiles_routine
+from tenfold.backends.webgpu.library.product_tiles import PARTS, tiles_routine
 from tenfold.backends.webgpu.library.routine import Given, Routine
 from tenfold.backends.webgpu.library.vectors import vector_routine
 from tenfold.backends.webgpu.target import WebGPUTarget
@@ -22,7 +22,7 @@ def product_routine(
     p = matrices_of(types, given)
     if p is None or not has_product(p, target):
         return None
-    if min(p.m, p.n) == 1:
+    if min(p.m, p.n) == 1 and p.dtype not in PARTS:
         return vector_routine(p)
     return tiles_routine(p, target)
 
@@ -33,6 +33,6 @@ def has_product(p: MatrixProduct, target: WebGPUTarget) -> bool:
     a, b, made = p.dtypes
     if made in ("i32", "u32") and a in _NARROW and b in _NARROW:
         return True
-    known = ["f32", "f16", "bf16", "i32", "u32"]
-    known += [*(["f64"] if target.f64 else []), *(["i64", "u64"] if target.i64 else [])]
+    known = ["f32", "f16", "bf16", "i32", "u32", "c64"]
+    known += [*(["f64", "c128"] if target.f64 else []), *(["i64", "u64"] if target.i64 else [])]
     return a == b == made and made in known

@@ -7,16 +7,20 @@ as many as make it enough. `FARTHEST` terms always end a part: drivers end longe
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tenfold.backends.matrices import MatrixProduct
 from tenfold.backends.webgpu.library.elements import bits_of
 from tenfold.backends.webgpu.library.routine import Routine
 from tenfold.backends.webgpu.library.tiles import DEEP, TileWriter, tile_text, tiling
 from tenfold.backends.webgpu.target import WebGPUTarget
+from tenfold.types import DTYPES
 
 ENOUGH = 128  # tiles
 SPAN = 512  # terms of a part, at least
 FARTHEST = 1 << 14  # and at most
 EXTENTS = (128, 64, 32, 16)
+PARTS = {"c64": "f32", "c128": "f64"}
 
 
 def cut_of(p: MatrixProduct) -> tuple[int, int]:
@@ -52,26 +56,39 @@ def tiles_routine(
     p: MatrixProduct, target: WebGPUTarget, cut: tuple[int, int] | None = None
 ) -> Routine:
     """A product by tiles of this extent, and terms cut so; else by those of `cut_of`."""
-    made = tiling(p, cut or cut_of(p), target)
-    text = tile_text(made.form)
-    _Product(made.form, text).write()
     sides = zip(p.dtypes, (p.m * p.k, p.k * p.n, p.m * p.n), strict=True)
-    largest = max(p.batch * count * bits_of(dtype) // 8 for dtype, count in sides)
-    shader = text.finish(made.form.words)
-    return Routine(shader, tuple(made.launches()), largest, made.scratch)
+    largest = max(p.batch * count * DTYPES[dtype].itemsize for dtype, count in sides)
+    part = PARTS.get(p.dtype)
+    if part is not None:
+        p = replace(p, dtypes=(part,) * 3, n=2 * p.n, k=2 * p.k)
+    made = tiling(p, cut or cut_of(p), target)
+    text = tile_text(made.form, parts=1 if part is None else 2)
+    (_Product if part is None else _Parts)(made.form, text).write()
+    return Routine(text.finish(made.form.words), tuple(made.launches()), largest, made.scratch)
 
 
 class _Product(TileWriter):
     """Of two matrices."""
 
-    def begun(self) -> list[str]:
-        return []
+    def right(self, c: int) -> str:
+        inner = "line * k + term" if self.form.right else "term * n + line"
+        return self.get("b", f"which * n * k + {inner}")
 
-    def apart(self) -> list[str]:
-        return []
 
-    def found(self, c: int) -> str:
-        return "which * n * k + " + ("line * k + term" if self.form.right else "term * n + line")
+class _Parts(TileWriter):
+    """Of two complex matrices, as one of their parts: each term and each column is two. The left
+    operand lies as it should; of the right one each element is read as four numbers, its real part,
+    its imaginary part, that with the other sign, and its real part again."""
 
-    def column(self, column: str) -> str:
-        return column
+    def left(self) -> str:
+        if self.beside("a"):
+            return super().left()
+        return self.get("a", "which * m * k + (term / 2u * m + line) * 2u + term % 2u")
+
+    def right(self, c: int) -> str:
+        inner = "term / 2u * (n / 2u) + line / 2u"
+        if self.form.right:
+            inner = "line / 2u * (k / 2u) + term / 2u"
+        part = "((term % 2u) ^ (line % 2u))"
+        found = self.get("b", f"(which * (k / 2u) * (n / 2u) + {inner}) * 2u + {part}")
+        return f"select({found}, -{found}, term % 2u > line % 2u)"

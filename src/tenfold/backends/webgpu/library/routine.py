@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tenfold.backends.webgpu.shader import BoundDispatch, BoundShader, Shader, spread
@@ -55,8 +56,18 @@ def routine_of(
     name: str, types: Sequence[TensorType], given: Given, target: WebGPUTarget
 ) -> Routine | None:
     """The routine of a node with inputs of these types, or None where there is none here, or where
-    an array is larger than what a shader is shown of one."""
-    found = _found(name, types, given, target)
+    an array is larger than what a shader is shown of one. It is asked for again and again."""
+    return _kept(name, tuple(types), tuple(given.items()), target)
+
+
+@lru_cache(maxsize=128)
+def _kept(
+    name: str,
+    types: tuple[TensorType, ...],
+    given: tuple[tuple[str, Any], ...],
+    target: WebGPUTarget,
+) -> Routine | None:
+    found = _found(name, types, dict(given), target)
     shown = target.storage_bytes - target.alignment  # it may begin amid what is bound
     if found is None or max(found.largest, *found.scratch, 0) > shown:
         return None

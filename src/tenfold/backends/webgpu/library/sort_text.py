@@ -7,8 +7,7 @@ of 64 bits are two words, the lower one first, so no adapter needs such numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from tenfold.backends.webgpu.library.elements import Array, bits_of
 from tenfold.backends.webgpu.library.module import RoutineText
@@ -21,8 +20,6 @@ WORDS = ("n", "lines", "tiles", "keep", "following", "run")
 # Where items are read and written: the arrays of the routine, or one of two places in scratch.
 OUTSIDE, FIRST, SECOND = "x", "0", "1"
 _EACH = TILE // WORKGROUP
-Lines = list[str]
-Key = Callable[[str], str]  # of the item at a place
 _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF00000}
 
 
@@ -68,18 +65,14 @@ def sort_shader(form: SortForm, steps: Sequence[Step]) -> Shader:
     scratch = [(f"raw{p}", form.type) for p in places]
     scratch += [(f"spot{p}", "u32") for p in places if form.positions]
     text = RoutineText(arrays, WORDS, WORKGROUP, scratch)
-    for name, ty, size in shared(form.type):
-        text.share(name, ty, size)
+    text.share("keys", form.type, TILE)
+    text.share("tags", "u32", TILE)
+    text.share("ends", "u32", 2)
     text.function(_key(form))
     text.function(_less(form))
     for step in dict.fromkeys(steps):
-        text.entry(step.name, _lines(form, step))
+        text.entry(step.name, _tiles(form, step) if step.size else _merge(form, step))
     return text.finish("a sort: tiles are sorted, then merged")
-
-
-def shared(key: str) -> list[tuple[str, str, int]]:
-    """The memory of a workgroup that sorts: names, types and extents."""
-    return [("keys", key, TILE), ("tags", "u32", TILE), ("ends", "u32", 2)]
 
 
 def _key(form: SortForm) -> str:
@@ -124,7 +117,7 @@ def _raw(step: Step, at: str) -> str:
     return f"get_x({at})" if step.source == OUTSIDE else f"raw{step.source}[{at}]"
 
 
-def _written(form: SortForm, step: Step, to: str, at: str, place: str) -> Lines:
+def _written(form: SortForm, step: Step, to: str, at: str, place: str) -> list[str]:
     """An item from one place to another; `place` is where it lies in its line."""
     spot = place if step.source == OUTSIDE else f"spot{step.source}[{at}]"
     if step.target != OUTSIDE:
@@ -134,29 +127,18 @@ def _written(form: SortForm, step: Step, to: str, at: str, place: str) -> Lines:
     return [*lines, *([f"set_z({to}, vec2<u32>({spot}, 0u));"] if form.positions else [])]
 
 
-def _lines(form: SortForm, step: Step) -> Lines:
-    """What an entry point does."""
-
-    def key(at: str) -> str:
-        return f"key({_raw(step, at)})"
-
-    if step.size:
-        last = "vec2<u32>(4294967295u)" if form.type != "u32" else "4294967295u"
-        return tile_lines(step.size, last, key, partial(_written, form, step))
-    return merge_lines(key, lambda to, at: _written(form, step, to, at, "0u"))
-
-
-def tile_lines(size: int, last: str, key: Key, write: Callable[[str, str, str], Lines]) -> Lines:
+def _tiles(form: SortForm, step: Step) -> list[str]:
     """Lines of no more than so many items, several in a workgroup, or tiles of one: as a network
-    sorts them by keys, then by their order. Behind the last item are some that come last.
-    `write(to, at, place)` is given where an item lies, and where in its line."""
+    sorts them by keys, then by their order. Behind the last item are some that come last."""
+    size = step.size
+    last = "vec2<u32>(4294967295u)" if form.type != "u32" else "4294967295u"
     where = [
         f"  let i = turn * {WORKGROUP}u + lid;",
         f"  let line = (number / tiles) * {TILE // size}u + i / {size}u;",
         f"  let place = i % {size}u;",
         "  let first = line * n + start;",
     ]
-    written = write("to", "first + tag", "start + tag")
+    write = _written(form, step, "to", "first + tag", "start + tag")
     return [
         f"let start = (number % tiles) * {size}u;",
         f"for (var turn = 0u; turn < {_EACH}u; turn++) {{",
@@ -164,7 +146,7 @@ def tile_lines(size: int, last: str, key: Key, write: Callable[[str, str, str], 
         f"  keys[i] = {last};",
         "  tags[i] = place | 0x80000000u;",
         "  if (line < lines && start + place < n) {",
-        f"    keys[i] = {key('first + place')};",
+        f"    keys[i] = key({_raw(step, 'first + place')});",
         "    tags[i] = place;",
         "  }",
         "}",
@@ -194,17 +176,18 @@ def tile_lines(size: int, last: str, key: Key, write: Callable[[str, str, str], 
         "  let tag = tags[i];",
         "  if (line < lines && tag < 0x80000000u && place < keep) {",
         "    let to = line * following + (number % tiles) * keep + place;",
-        *(f"    {line}" for line in written),
+        *(f"    {line}" for line in write),
         "  }",
         "}",
     ]
 
 
-def merge_lines(key: Key, write: Callable[[str, str], Lines]) -> Lines:
+def _merge(form: SortForm, step: Step) -> list[str]:
     """A tile of what two neighbouring runs come to: where it begins and ends in them is searched
     for; each of its items goes as far as items of the other run go before it, those of the first
     run before their equals of the second."""
-    a, b = key("first + mid"), key("second + far - 1u - mid")
+    a, b = _raw(step, "first + mid"), _raw(step, "second + far - 1u - mid")
+    write = _written(form, step, "to", "at", "0u")
     return [
         "let line = number / tiles;",
         f"let begin = (number % tiles) * {TILE}u;",
@@ -222,7 +205,7 @@ def merge_lines(key: Key, write: Callable[[str, str], Lines]) -> Lines:
         "  var high = min(far, count);",
         "  while (low < high) {",
         "    let mid = (low + high) / 2u;",
-        f"    if (less({b}, {a})) {{ high = mid; }} else {{ low = mid + 1u; }}",
+        f"    if (less(key({b}), key({a}))) {{ high = mid; }} else {{ low = mid + 1u; }}",
         "  }",
         "  ends[lid] = low;",
         "}",
@@ -232,7 +215,7 @@ def merge_lines(key: Key, write: Callable[[str, str], Lines]) -> Lines:
         "let every = upto - from_;",
         f"for (var i = lid; i < every; i += {WORKGROUP}u) {{",
         "  let at = select(second + from_ - own + i - mine, first + own + i, i < mine);",
-        f"  keys[i] = {key('at')};",
+        f"  keys[i] = key({_raw(step, 'at')});",
         "}",
         "workgroupBarrier();",
         f"for (var i = lid; i < every; i += {WORKGROUP}u) {{",
@@ -253,7 +236,7 @@ def merge_lines(key: Key, write: Callable[[str, str], Lines]) -> Lines:
         "  let at = select(second + from_ - own + tag - mine, first + own + tag, tag < mine);",
         "  if (begin + i < keep) {",
         "    let to = line * following + begin + i;",
-        *(f"    {line}" for line in write("to", "at")),
+        *(f"    {line}" for line in write),
         "  }",
         "}",
     ]

@@ -86,11 +86,13 @@ def tile_text(
     words: Sequence[str] = (),
     scratch: Sequence[str] = (),
     names: str = "ab",
+    parts: int = 1,
 ) -> RoutineText:
     """The text of a shader that multiplies, with further words, and memory of u32 between its
-    dispatches behind that of parts. `names` of what is given: the left operand is a."""
+    dispatches behind that of parts. `names` of what is given: the left operand is a. What is given
+    has elements of so many parts."""
     dtypes = dict(zip("abc", form.dtypes, strict=True))
-    arrays = [Array(name, dtypes[name], written=name == "c") for name in (*names, "c")]
+    arrays = [Array(name, dtypes[name], written=name == "c", parts=parts) for name in (*names, "c")]
     sums = [("s", computed(dtypes["c"]))] if form.split else []
     between = [*sums, *((name, "u32") for name in scratch)]
     return RoutineText(arrays, (*WORDS, *words), WORKGROUP, between)
@@ -127,6 +129,8 @@ def _width(extent: int) -> int:
 class TileWriter(ABC):
     """What writes the entry points of a product by tiles. Where columns lie says a class below."""
 
+    row = "n"  # elements of the result from a row to the next
+
     def __init__(self, form: TileForm, text: RoutineText) -> None:
         self.form, self.text = form, text
         self.each = form.extent // _SIDE  # rows, and columns, of an invocation
@@ -140,22 +144,31 @@ class TileWriter(ABC):
             text.share(name, self.vector, DEEP * self.pitch)
 
     @abstractmethod
+    def right(self, c: int) -> str:
+        """The right operand at `term` and `line`, which is element `c` of a vector."""
+
+    def left(self) -> str:
+        """The left operand there."""
+        inner = "line * k + term" if self.beside("a") else "term * m + line"
+        return self.get("a", f"which * m * k + {inner}")
+
+    def get(self, side: str, place: str) -> str:
+        """An element of an operand, as it is computed with."""
+        dtype = self.form.dtypes["ab".index(side)]
+        found = f"get_{side}({place})"
+        return found if computed(dtype) == self.ty else f"bitcast<{self.ty}>({found})"
+
     def begun(self) -> list[str]:
         """What is found out of columns before the first term."""
+        return []
 
-    @abstractmethod
-    def found(self, c: int) -> str:
-        """The place of `term` of the right operand in `line`, element `c` of a vector."""
-
-    @abstractmethod
     def apart(self) -> list[str]:
         """What is found out of `term`, of the right operand."""
+        return []
 
-    @abstractmethod
     def column(self, column: str) -> str:
-        """Where the column lies in the result, from where a row begins."""
-
-    row = "n"  # elements of the result from a row to the next
+        """Where a column lies in the result, from where a row begins."""
+        return column
 
     def write(self) -> None:
         self.text.entry("main", self._lines())
@@ -245,26 +258,17 @@ class TileWriter(ABC):
                 lines += [f"  {one}" for one in self.apart()] if side == "b" else []
                 for c in range(self.width):
                     held = f"{side}{n}_{c}"
-                    place = self.found(c)
-                    if side == "a":
-                        inner = "line * k + term" if self.beside(side) else "term * m + line"
-                        place = f"which * m * k + {inner}"
                     lines += [
                         "  {",
                         f"    let line = {first} + {line} + {self.stretch * c}u;",
                         f"    {held} = {self.ty}();",
                         f"    if (term < end && line < {extent}) {{",
-                        f"      {held} = {self._read(side, place)};",
+                        f"      {held} = {self.left() if side == 'a' else self.right(c)};",
                         "    }",
                         "  }",
                     ]
                 lines.append("}")
         return lines
-
-    def _read(self, side: str, place: str) -> str:
-        dtype = self.form.dtypes["ab".index(side)]
-        found = f"get_{side}({place})"
-        return found if computed(dtype) == self.ty else f"bitcast<{self.ty}>({found})"
 
     def _kept(self) -> list[str]:
         """They lie in shared memory."""

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from tenfold.backends.convolutions import Convolution, convolution_of
 from tenfold.backends.cpu.library.routine import DIRECT, PANELS, NodeRoutine
 from tenfold.frozen import frozen
-from tenfold.graph.op import CONVOLUTION
 from tenfold.ops.algebra import ways
-from tenfold.ops.algebra.windows import counts
 from tenfold.types import SHORT, TensorType
 
 COLUMNS, ROWS = 96, 256
@@ -38,16 +37,17 @@ def convolution_routine(
     types: Sequence[TensorType], given: Mapping[str, Any]
 ) -> NodeRoutine | None:
     """The call of a convolution: the way that it goes is `ways.is_direct`'s."""
-    x, w = types
-    if not ways.has_routine(x):
+    c = convolution_of(types, given)
+    if c is None:
         return None
-    out = counts(CONVOLUTION, x.shape[2:], w.shape[2:], given["strides"], given["dilation"])
-    result = TensorType(x.dtype, (x.shape[0], w.shape[0], *out))
+    x, w = types
+    rank = x.rank - 2
+    result = TensorType(x.dtype, (x.shape[0], w.shape[0], *c.out[-rank:]))
     kind, call, speed = PANELS, _in_panels, 32
     if ways.is_direct(types, result, given):
         kind, call, speed = DIRECT, _direct, 16
-    words, chunks = call(types, result, given)
-    work = result.size * prod(w.shape[1:])
+    words, chunks = call(c)
+    work = c.results * c.terms
     return NodeRoutine(routine_name(kind, x), tuple(words), chunks, 0, work // speed)
 
 
@@ -61,24 +61,19 @@ def routine_name(kind: str, type: TensorType) -> str:
     return f"tn_{kind}_{SHORT[type.dtype].replace('u', 'i')}"
 
 
-def _in_panels(
-    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
-) -> tuple[list[int], int]:
+def _in_panels(c: Convolution) -> tuple[list[int], int]:
     """The sizes, behind them the offset of each place of the kernel; and the number of chunks."""
-    x, w = types
-    groups = given["groups"]
-    laid, steps, offsets = _laid(types, result, given)
-    rows, plane = w.shape[0] // groups, prod(laid)
-    lines = _lines(laid, steps, rows)
-    columns = x.shape[0] * lines.span
-    column_chunks, row_chunks = -(-columns // COLUMNS), -(-rows // ROWS)
+    offsets = _offsets(c)
+    lines = _lines(c.out, c.steps, c.rows)
+    columns = c.images * lines.span
+    column_chunks, row_chunks = -(-columns // COLUMNS), -(-c.rows // ROWS)
     words = [
-        prod(w.shape[1:]), len(offsets), rows, columns, column_chunks, row_chunks,
-        *lines.out, *lines.steps, prod(x.shape[1:]), prod(x.shape[2:]), plane, groups, lines.span,
-        plane if lines.pitch == lines.line else -1,
+        c.terms, len(offsets), c.rows, columns, column_chunks, row_chunks,
+        *lines.out, *lines.steps, c.groups * c.own, c.channel, c.plane, c.groups, lines.span,
+        c.plane if lines.pitch == lines.line else -1,
         lines.slab, lines.pitch, lines.line, lines.lines,
     ]  # fmt: skip
-    return [*words, *offsets], groups * column_chunks * row_chunks
+    return [*words, *offsets], c.groups * column_chunks * row_chunks
 
 
 @frozen
@@ -117,33 +112,23 @@ def _lines(out: Sequence[int], steps: Sequence[int], rows: int) -> _Lines:
     return _Lines(tuple(out), tuple(steps), plane, plane, plane)
 
 
-def _direct(
-    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
-) -> tuple[list[int], int]:
+def _direct(c: Convolution) -> tuple[list[int], int]:
     """The same for what is computed directly: blocks of lines, or of pieces of long ones."""
-    x, w = types
-    (*outer, length), steps, offsets = _laid(types, result, given)
-    all_lines = prod(outer)
+    (*outer, length), offsets = c.out, _offsets(c)
+    outs, all_lines = c.rows * c.groups, prod(outer)
     lines, pieces = max(1, BLOCK // length), -(-length // BLOCK)
-    planes = x.shape[0] * w.shape[0]
+    planes = c.images * outs
     words = [
-        prod(w.shape[1:]), len(offsets), w.shape[0] // given["groups"], w.shape[1], w.shape[0],
-        planes, lines, all_lines, pieces, outer[-1], length, *steps,
-        prod(x.shape[1:]), prod(x.shape[2:]), all_lines * length, x.size,
+        c.terms, len(offsets), c.rows, c.terms // len(offsets), outs, planes, lines, all_lines,
+        pieces, outer[-1], length, *c.steps, c.groups * c.own, c.channel, c.plane,
+        c.images * c.groups * c.own,
     ]  # fmt: skip
     return [*words, *offsets], planes * -(-all_lines // lines) * pieces
 
 
-def _laid(
-    types: Sequence[TensorType], result: TensorType, given: Mapping[str, Any]
-) -> tuple[list[int], list[int], list[int]]:
-    """The extents of the result and the steps of the input along the most axes there may be, and
-    the offset of each place of the kernel."""
-    (x, w), out = types, result.shape[2:]
-    strides = [prod(x.shape[i + 3 :]) for i in range(len(out))]
-    steps = [n * s for n, s in zip(strides, given["strides"], strict=True)]
+def _offsets(c: Convolution) -> list[int]:
+    """The offset of each place of the kernel."""
     offsets = [0]
-    for extent, stride, apart in zip(w.shape[2:], strides, given["dilation"], strict=True):
-        offsets = [at + n * stride * apart for at in offsets for n in range(extent)]
-    lead = ways.AXES - len(out)
-    return [*(1,) * lead, *out], [*(0,) * lead, *steps], offsets
+    for extent, apart in zip(c.kernel, c.apart, strict=True):
+        offsets = [at + n * apart for at in offsets for n in range(extent)]
+    return offsets
