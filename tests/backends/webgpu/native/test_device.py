@@ -51,7 +51,8 @@ def test_a_shader_changes_memory(device: Device) -> None:
         for _ in range(n):
             commands.dispatch(pipeline, group, (2, 1, 1))
         commands.copy(memory, staging, 0)
-        device.wait_for(commands.submit())
+        commands.submit()
+        device.reach(device.mark())
         device.read(staging, [(0, made)])
         np.testing.assert_array_equal(made, given << n)
 

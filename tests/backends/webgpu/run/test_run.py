@@ -112,8 +112,40 @@ def test_loops_nest() -> None:
 
 def test_many_dispatches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "SENT", 3)
-    monkeypatch.setattr(execute, "AHEAD", 2)
+    monkeypatch.setattr(execute, "MARKED", 2)
     agrees(recurrence(False), X)
+
+
+def test_ctrl_c_is_heard_though_much_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is asked, and never left to wait by itself: it would be deaf."""
+    monkeypatch.setattr(execute, "SENT", 3)
+    program = BACKEND.compile(tn.trace(recurrence(False), X))
+    assert isinstance(program, WebGPUProgram)
+    wgpu, own, asked, submitted = program.device.wgpu, Device.wait, list[int](), 0
+
+    def poll(device: int, waits: int, index: Any, real: Any = wgpu.DevicePoll) -> Any:
+        asked.append(waits)
+        return real(device, waits, index)
+
+    monkeypatch.setattr(wgpu, "DevicePoll", poll)
+    (wanted, *_), room = program([X]), program.rooms[0].room
+    assert asked
+    assert not any(asked)
+    assert room.submitted > 3 * execute.MARKED * execute.AHEAD
+    assert not room.marks
+
+    def wait(self: Device, done: Callable[[], bool], what: str) -> None:
+        nonlocal submitted
+        submitted = room.submitted
+        raise KeyboardInterrupt
+
+    before = room.submitted
+    monkeypatch.setattr(Device, "wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        program([X])
+    assert submitted - before <= execute.MARKED * (execute.AHEAD + 1)
+    monkeypatch.setattr(Device, "wait", own)
+    np.testing.assert_array_equal(program([X])[0], wanted)
 
 
 def test_results_come_back_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from ctypes import addressof, byref, c_uint32, c_uint64, c_void_p
+from ctypes import addressof, byref, c_uint32, c_void_p
 from time import perf_counter, sleep
 from typing import Any
 from weakref import WeakValueDictionary
@@ -249,9 +249,17 @@ class Device:
                 nap = min(nap * 1.2, _LONGEST)
             self.poll()
 
-    def wait_for(self, submission: int) -> None:
-        """Wait until a submission is done, deaf to Ctrl-C."""
-        self.wgpu.DevicePoll(self.address, 1, byref(c_uint64(submission)))
+    def mark(self) -> Answer:
+        """What is told when all is done that was submitted by now: `reach` waits for it."""
+        answer = _answer()
+        info = s.CallbackInfo(None, s.SPONTANEOUS, answer.address, None, None)
+        self.wgpu.QueueOnSubmittedWorkDone(self.queue, info)
+        return answer
+
+    def reach(self, mark: Answer) -> None:
+        """Wait until all is done that was submitted before the mark."""
+        self.wait(lambda: bool(mark.told.status), "work")
+        mark.taken()
 
     def settle(self) -> None:
         """Wait until all is done that was submitted: memory that it alone had is free then."""
@@ -260,7 +268,7 @@ class Device:
     def read(self, staging: Buffer, parts: Sequence[tuple[int, Array]]) -> None:
         """Wait until what was submitted has filled a staging buffer, and fill packed arrays with
         what lies from these places on."""
-        answer = _idle.pop() if _idle else Answer()
+        answer = _answer()
         info = s.CallbackInfo(None, s.SPONTANEOUS, answer.address, None, None)
         size = max((-(-(at + array.nbytes) // 4) * 4 for at, array in parts), default=4)
         self.wgpu.BufferMapAsync(staging.address, s.READ, 0, size, info)
@@ -283,12 +291,12 @@ def _packed(array: Array) -> Array:
 
 
 class Answer:
-    """What is told of memory that is to be mapped. No Python runs when it is told: a Ctrl-C that
+    """What is told of something that is waited for. No Python runs when it is told: a Ctrl-C that
     came meanwhile would be raised where it is lost, and the answer with it."""
 
     def __init__(self) -> None:
-        self.told = s.MapTold()  # nothing yet
-        self.callback = s.Mapped(self.told.__init__)  # fills its fields
+        self.told = s.Told()  # nothing yet
+        self.callback = s.Done(self.told.__init__)  # fills its fields
         self.address = _address(self.callback)
         _answers.append(self)
 
@@ -298,6 +306,14 @@ class Answer:
         self.told.status = 0
         _idle.append(self)
         return status
+
+
+def _answer() -> Answer:
+    """An answer that nobody waits for."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        return Answer()
 
 
 def _address(callback: Any) -> int:
