@@ -237,6 +237,24 @@ def test_rounds_have_parts_of_what_is_not_shown_as_a_whole(
     assert len(program.plan.plans) == 1
 
 
+@pytest.mark.parametrize("most", [8, 10, 16])
+def test_kernels_touch_no_more_arrays_than_an_adapter_shows(most: int) -> None:
+    target = replace(opened().target, storage_buffers=most)
+
+    def f(*given: Any) -> Any:
+        parts = [a * n for n, a in enumerate(given)]
+        return sum(given) * 2, [parts[0] + n for n in range(20)], np.concatenate(parts)
+
+    arrays = [X[:7] + n for n in range(23)]
+    graph = tn.trace(f, *arrays)
+    plan = BACKEND.plan(graph, target=target)
+    assert 2 < max(len(kernel.buffers) for kernel in plan.kernels) <= most - 4
+    program = WebGPUProgram(plan, Kernels(opened().device, target, False), BACKEND)
+    assert not list(program.fallbacks())
+    verdict = check(program, graph, arrays, limit=None, every=True).verdict
+    assert isinstance(verdict, Certificate), str(verdict)
+
+
 def test_what_the_cpu_does_is_fetched_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All arrays of a kernel that touches more than an adapter shows, by one wait."""
     found, own, reads = opened(), Device.read, list[int]()
@@ -245,16 +263,15 @@ def test_what_the_cpu_does_is_fetched_at_once(monkeypatch: pytest.MonkeyPatch) -
         reads.append(len(parts))
         own(self, staging, parts)
 
-    target = replace(found.target, storage_buffers=8)
-
     def f(*given: Any) -> Any:
         return sum(given) * 2
 
     arrays = [X[:7] + n for n in range(9)]
-    plan = BACKEND.plan(tn.trace(f, *arrays), target=target)
-    program = WebGPUProgram(plan, Kernels(found.device, target, False), BACKEND)
+    plan = BACKEND.plan(tn.trace(f, *arrays))  # for an adapter that shows more
+    kernels = Kernels(found.device, replace(found.target, storage_buffers=8), False)
+    program = WebGPUProgram(plan, kernels, BACKEND)
     assert [why for _, why, _ in program.fallbacks()] == [
-        f"it touches 10 arrays, and {target.adapter} shows a kernel 4"
+        f"it touches 10 arrays, and {found.target.adapter} shows a kernel 4"
     ]
     monkeypatch.setattr(Device, "read", read)
     np.testing.assert_array_equal(program(arrays)[0], f(*arrays))
