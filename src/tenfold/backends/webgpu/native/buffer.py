@@ -23,8 +23,6 @@ def words_of(nbytes: int) -> int:
 class Buffer(Handle):
     """Memory on a device."""
 
-    __slots__ = ("size",)
-
     size: int
 
 
