@@ -31,7 +31,7 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=target.fma and not strict)
+    legal = legalise(recompute(kernel), fused=target.fma and not strict, brain=True)
     reason = lacking(legal, target)
     if reason is not None:
         raise Unsupported(reason, fix="compute it on the CPU")

@@ -22,6 +22,7 @@ from tenfold.backends.webgpu.emit.module import ModuleWriter
 from tenfold.backends.webgpu.emit.serial import SerialEmitter, levels_of, without_effects
 from tenfold.backends.webgpu.wgsl.invocation import Invocation, number
 from tenfold.backends.webgpu.wgsl.memory import guard, store
+from tenfold.backends.webgpu.wgsl.types import of_shared, to_shared
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write
 from tenfold.kernel.ir.number import prefers_less
@@ -323,12 +324,11 @@ class TeamEmitter(SerialEmitter):
     def together(self, joining: Joining, held: Held, lanes: int) -> Held:
         """What all of the team have, for each of them: neighbours joined, then neighbouring pairs;
         then lanes by halves."""
-        w, team = self.w, self.team
-        places = [self._place(ty, n) for n, ty in enumerate(joining.types)]
-        mine = [w.var(ty, x) for ty, x in zip(joining.types, held, strict=True)]
+        w, team, types = self.w, self.team, joining.types
+        places = [self._place(ty, n) for n, ty in enumerate(types)]
+        mine = [w.var(ty, x) for ty, x in zip(types, held, strict=True)]
         w.computed.update(mine)
-        for place, x in zip(places, mine, strict=True):
-            w.put(f"{place}[lid] = {x};")
+        self._share(types, places, mine)
         w.put("workgroupBarrier();")
         size = 1
         while lanes * size < team.size:
@@ -339,28 +339,31 @@ class TeamEmitter(SerialEmitter):
         while half:
             self._join(joining, places, mine, half, f"{self.me} < {half}")
             half //= 2
-        home = f"lid - u32({self.me} * {team.step})"
-        found = [
-            w.let(ty, f"{place}[{home}]") for ty, place in zip(joining.types, places, strict=True)
-        ]
+        found = self._shared_by(types, places, f"lid - u32({self.me} * {team.step})")
         w.put("workgroupBarrier();")
-        w.computed.update(found)
         return found
 
     def _join(self, joining: Joining, places: Held, mine: Held, far: int, test: str) -> None:
         """Some members take what others so far away have."""
-        w = self.w
+        w, types = self.w, joining.types
         with w.block(f"if ({test})"):
-            other = [
-                w.let(ty, f"{place}[lid + {far * self.team.step}u]")
-                for ty, place in zip(joining.types, places, strict=True)
-            ]
-            w.computed.update(other)
+            other = self._shared_by(types, places, f"lid + {far * self.team.step}u")
             for name, x in zip(mine, joining.merge(w, list(mine), other), strict=True):
                 w.put(f"{name} = {x};")
-            for place, x in zip(places, mine, strict=True):
-                w.put(f"{place}[lid] = {x};")
+            self._share(types, places, mine)
         w.put("workgroupBarrier();")
+
+    def _share(self, types: Held, places: Held, mine: Held) -> None:
+        """Have the workgroup see what this invocation has."""
+        for ty, place, x in zip(types, places, mine, strict=True):
+            self.w.put(f"{place}[lid] = {to_shared(ty, x)};")
+
+    def _shared_by(self, types: Held, places: Held, which: str) -> Held:
+        """What one of the workgroup had it see."""
+        w, both = self.w, zip(types, places, strict=True)
+        found = [w.let(ty, of_shared(ty, f"{place}[{which}]")) for ty, place in both]
+        w.computed.update(found)
+        return found
 
     def _place(self, ty: str, n: int) -> str:
         """Memory of the workgroup for a value of each invocation."""

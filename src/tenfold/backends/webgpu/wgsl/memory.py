@@ -118,7 +118,7 @@ def _store_one(v: Invocation, item: Store, slot: int) -> None:
 
 def joined(w: Writer, name: str, dtype: str, there: list[str], given: list[str]) -> list[str]:
     """What an update makes of what is there and what is given, as both lie in memory."""
-    legal = update(name, dtype)
+    legal = update(name, dtype, brain=True)
     values: list[str] = []
     w.computed.update(given)  # for all that is known
     for i in legal.instructions:

@@ -28,7 +28,7 @@ def missing(
     out = b.buffer(result, 1, "write")
     b.store(out, Index(), b.op(instruction, result, *(b.param(dtype) for dtype in operands)))
     try:
-        legal = legalise(b.finish(), fused=target.fma)
+        legal = legalise(b.finish(), fused=target.fma, brain=True)
     except Unsupported as error:
         return error.message
     return lacking(legal, target)
