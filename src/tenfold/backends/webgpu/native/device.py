@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ctypes import addressof, byref, c_uint32, c_void_p
 from time import perf_counter, sleep
 from typing import Any
@@ -24,6 +26,7 @@ from tenfold.locks import Lock
 Array = np.ndarray[Any, Any]
 
 SHORT_OF_MEMORY = "the GPU's memory does not suffice"
+SPARE = 8  # buffers at most that wait for another array
 LESS = "give it less at a time, or give backend='cpu'"
 MEMORY = s.STORAGE | s.COPY_SOURCE | s.COPY_TARGET
 _EAGER, _NAP, _LONGEST = 3e-4, 3e-5, 1e-3  # seconds: asked all the time at first, then now and then
@@ -43,6 +46,7 @@ class Device:
         wgpu = self.wgpu = adapter.wgpu
         self.adapter, self._process = adapter, os.getpid()
         self._told = threading.local()
+        self.spare = deque[Buffer](maxlen=SPARE)  # of arrays that are gone, for others as large
         self._layouts: dict[tuple[int, ...], tuple[Handle, Handle]] = {}
         self._lock = Lock()
         _devices[id(self)] = self
@@ -133,6 +137,16 @@ class Device:
                 f"largest has {bytes_text(most)}",
                 fix=LESS,
             )
+
+    def reused(self, nbytes: int) -> Buffer:
+        """Memory that holds anything: that of an array which is gone, or new."""
+        size = words_of(nbytes)
+        for one in list(self.spare):
+            if one.size == size:
+                with suppress(ValueError):  # another thread was first
+                    self.spare.remove(one)
+                    return one
+        return self.buffer(nbytes)
 
     def range(self, nbytes: int, usage: int = MEMORY) -> Range:
         """A new buffer as a whole."""
@@ -284,6 +298,18 @@ class Device:
                 ctypes.memmove(array.ctypes.data, start + at, array.nbytes)
         finally:
             self.wgpu.BufferUnmap(staging.address)
+
+
+def release_spare() -> int:
+    """Give back the memory of arrays that are gone, and of all that was let go of: how many bytes
+    were kept."""
+    freed = 0
+    for device in list(_devices.values()):
+        while device.spare:
+            with suppress(IndexError):  # another thread was first
+                freed += device.spare.pop().size
+        device.forget()
+    return freed
 
 
 def _packed(array: Array) -> Array:
