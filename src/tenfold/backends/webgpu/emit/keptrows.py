@@ -121,6 +121,9 @@ class KeptEmitter(TeamEmitter):
         self.w.lines.insert(self.start, f"  var {name}: array<{ty}, {self.count}>;")
         self.w.put(f"{name}[{self.slot}] = {self.v.get(value)};")
 
+    def may_be_abreast(self, item: Loop) -> bool:
+        return False  # all is read by then
+
     def positions(self, axis: int) -> AbstractContextManager[None]:
         w, fold, layout = self.w, self.kernel.fold, self.grid
         first = w.let("i32", f"{self.me} / {fold.lanes} * {layout.leaf * layout.leaves}")

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+from tenfold.backends.webgpu.emit.abreast import abreast, is_short
 from tenfold.backends.webgpu.emit.counter import Counter
 from tenfold.backends.webgpu.emit.joining import Held, Joining
 from tenfold.backends.webgpu.emit.module import ModuleWriter
@@ -76,6 +77,7 @@ class TeamEmitter(SerialEmitter):
         self.me = self.row = ""  # the number of this member, and of its row in the workgroup
         self.number = ""  # of its row among all
         self.leaf = "0"  # which of a member's leaves it is at
+        self.short = False  # whether copies of runs go side by side
         self.part: tuple[str, str] | None = None  # the positions of a row that this team has
 
     def begin(self) -> None:
@@ -136,6 +138,10 @@ class TeamEmitter(SerialEmitter):
         self.found(self._shared_out(item))
         self.alone = False
 
+    def may_be_abreast(self, item: Loop) -> bool:
+        """Whether the copies of its runs may go side by side."""
+        return is_short(self, item)
+
     # Reductions of a row.
 
     def layout(self, item: Loop) -> Layout:
@@ -158,7 +164,7 @@ class TeamEmitter(SerialEmitter):
         levels = levels_of(item)
         if len(levels) > 1 and any(Joining.of(self.kernel, m).shaped for m in item.members):
             return self._over_several(item)
-        layout = self.layout(item)
+        layout, self.short = self.layout(item), self.may_be_abreast(item)
         joinings = {m: Joining.of(self.kernel, m) for m in item.members}
         shaped = {m: j for m, j in joinings.items() if j.shaped}
         plain = {m: j for m, j in joinings.items() if not j.shaped}
@@ -309,6 +315,8 @@ class TeamEmitter(SerialEmitter):
                 visit(held)
             return held
         lane = w.let("i32", f"{first} + {self.me} % {layout.lanes}")
+        if self.short:
+            return abreast(self, axis, shaped, visit, lane, stop)
         counters = {m: Counter(w, j, 4) for m, j in shaped.items()}
         copy = w.fresh("i")
         with w.block(f"for (var {copy} = 0; {copy} < {fold.copies}; {copy}++)"):
