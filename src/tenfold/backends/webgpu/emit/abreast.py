@@ -1,4 +1,4 @@
-"""The copies of a run side by side: what all of them read is on its way at once, where one copy after
+"""The copies of a run side by side: what all of them read is on its way at once, where one after
 the other would wait for each element."""
 
 from __future__ import annotations
