@@ -88,9 +88,25 @@ fn i64_of_f64(x: f64) -> i64 {
     """\
 fn scale32(e: i32) -> f32 { return bitcast<f32>(bitcast<u32>(e + 127) << 23u); }""",
     """\
+fn near32(x: f32, y: f32) -> f32 {
+  let q = k32(x / y);
+  let r = k32(1.0 / y);
+  let q1 = k32(fma(fma(-q, y, x), r, q));
+  let near = k32(fma(fma(-q1, y, x), r, q1));
+  // Or the neighbour that what is left points to, if that leaves less.
+  let left = fma(-near, y, x);
+  let more = (bitcast<u32>(left) ^ bitcast<u32>(x)) >> 31u;
+  let other = bitcast<f32>(bitcast<u32>(near) + 1u - 2u * more);
+  let less = fma(-other, y, x);
+  let is_less = (bitcast<u32>(less) & 0x7fffffffu) < (bitcast<u32>(left) & 0x7fffffffu);
+  return select(near, other, is_less);
+}""",
+    """\
 fn div32(a: f32, b: f32) -> f32 {
   let ba = bitcast<u32>(a) & 0x7fffffffu;
   let bb = bitcast<u32>(b) & 0x7fffffffu;
+  // Both between 2**-63 and 2**63: nothing on the way is too large or too small.
+  if ((ba - 0x20000000u < 0x3f000000u) & (bb - 0x20000000u < 0x3f000000u)) { return near32(a, b); }
   let ea = i32(ba >> 23u);
   let eb = i32(bb >> 23u);
   // Drivers multiply by an inverse, which is 0 for what is huge.
@@ -99,10 +115,7 @@ fn div32(a: f32, b: f32) -> f32 {
   if ((ea == 0) | (eb == 0) | (eb == 255)) { return a / b; }
   let x = bitcast<f32>((bitcast<u32>(a) & 0x807fffffu) | 0x3f800000u);
   let y = bitcast<f32>((bitcast<u32>(b) & 0x807fffffu) | 0x3f800000u);
-  let q = k32(x / y);
-  let r = k32(1.0 / y);
-  let q1 = k32(fma(fma(-q, y, x), r, q));
-  let near = k32(fma(fma(-q1, y, x), r, q1));
+  let near = k32(near32(x, y));
   let e = ea - eb;
   if (e < -124) { return tiny32(near, fma(-near, y, x), x, e); }
   if (e < 127) { return near * scale32(e); }
@@ -135,7 +148,11 @@ fn sqrt32(x: f32) -> f32 {
   let s = sqrt(y);
   let h = k32(0.5 / s);
   let near = k32(fma(fma(-s, s, y), h, s));
-  return k32(fma(fma(-near, near, y), h, near)) * scale32(-half);
+  // A root lies between what is nearest to it and a neighbour.
+  let below = bitcast<f32>(bitcast<u32>(near) - 1u);
+  let above = bitcast<f32>(bitcast<u32>(near) + 1u);
+  let least = select(near, below, fma(-near, below, y) <= 0.0);
+  return select(least, above, fma(-near, above, y) > 0.0) * scale32(-half);
 }""",
 ]
 _FUNCTIONS = {text.split("(")[0].removeprefix("fn "): text for text in _TEXTS}
