@@ -543,3 +543,16 @@ def test_functions_of_what_short_rows_come_to(
     function: Function, shape: tuple[int, int], kernels: int
 ) -> None:
     assert len(planned(function, some(*shape)).kernels) == kernels
+
+
+def test_a_function_of_what_short_rows_come_to_beside_a_hook() -> None:
+    """A hook is a node that makes nothing."""
+    seen, x = list[Any](), abs(some(1000, 64))
+
+    def f(x: Any) -> Any:
+        sums = x.sum(-1)
+        tn.hook("seen", sums[:3], seen.append)
+        return np.log(sums)
+
+    np.testing.assert_allclose(tn.jit(f)(x), np.log(x.sum(-1)), rtol=1e-6)
+    assert seen

@@ -11,6 +11,8 @@ from tenfold.graph.op import Types
 from tenfold.kernel import Kernel
 from tenfold.plan.steps.plan import HOST
 
+STREAMS = 56  # values that a kernel reads from memory, or writes, on any device
+
 
 def _anything(instruction: str, operands: tuple[str, ...], result: str) -> None:
     return None
@@ -44,8 +46,8 @@ class Capabilities:
     that its library multiplies matrices of as they are, of those that are else cast first. With
     `row_blocks` work between two products is quicker some rows at a time, in a cache, than on all
     rows at once. With `one_row` all reductions of a kernel that many rows take part in are better
-    of one length. `tune` gives a kernel the form that it likes, perhaps with scratch buffers at the
-    end.
+    of one length. A kernel touches so many `arrays` at most, where it can be had. `tune` gives a
+    kernel the form that it likes, perhaps with scratch buffers at the end.
     """
 
     device: str = HOST
@@ -56,5 +58,11 @@ class Capabilities:
     multiplied: frozenset[str] = frozenset()
     row_blocks: bool = True
     one_row: bool = False
+    arrays: int = 1 << 30
     words: Callable[[str, Types, Mapping[str, Any]], str] = _no_words
     tune: Callable[[Kernel], Kernel] = _as_it_is
+
+    @property
+    def streams(self) -> int:
+        """How many values a kernel reads from memory at most: what it writes is left a part."""
+        return min(STREAMS, self.arrays * 3 // 4)

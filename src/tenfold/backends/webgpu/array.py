@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.backends.array import HOST, ArrayOnDevice, HostArray, elsewhere, host_array
 from tenfold.backends.webgpu.native import structs as s
-from tenfold.backends.webgpu.native.buffer import Buffer, Range
+from tenfold.backends.webgpu.native.buffer import Buffer, Lease, Range
 from tenfold.backends.webgpu.native.commands import Commands
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem
 from tenfold.types import DType
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _WEBGPU, _PINNED = 15, 3  # DLPack's numbers of its memory, and of the host's that GPUs may read
 _PIECE = 64 << 20  # bytes that come back at once
+_REUSED = 128 << 20  # bytes of an array at most whose memory waits for another
 
 
 class DeviceArray(ArrayOnDevice):
@@ -31,15 +32,17 @@ class DeviceArray(ArrayOnDevice):
     hand memory on."""
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType) -> None:
-        """Memory for an array, all zeros."""
+        """Memory for an array, which holds anything."""
         self.device, self.shape, self.dtype = device, shape, dtype
         device.enter()
         self.buffer = self._allocated()
         self.range = Range(self.buffer, 0, self.nbytes)
+        # New memory takes longer than most results: it is made by the driver, and filled with 0.
+        self._lease = Lease(self.buffer, device.spare) if self.nbytes <= _REUSED else None
 
     def _allocated(self) -> Buffer:
         with suppress(DeviceMemoryProblem):
-            return self.device.buffer(self.nbytes)
+            return self.device.reused(self.nbytes)
         from tenfold.backends.webgpu.run.program import release_rooms
 
         release_rooms()  # what programs keep while nobody calls them

@@ -55,11 +55,16 @@ def _kernels(number: int, strict: bool) -> Kernels:
 
 
 def _release() -> int:
-    """Give back what programs keep of devices' memory; none has any where none was imported."""
+    """Give back what is kept of devices' memory; there is none where nothing was imported."""
     import sys
 
-    found = sys.modules.get("tenfold.backends.webgpu.run.program")
-    return 0 if found is None else found.release_rooms()
+    program, device = (
+        sys.modules.get(f"tenfold.backends.webgpu.{name}")
+        for name in ("run.program", "native.device")
+    )
+    if program is not None:
+        return int(program.release_rooms())
+    return 0 if device is None else int(device.release_spare())
 
 
 class Place:

@@ -32,6 +32,7 @@ def capabilities(target: WebGPUTarget) -> Capabilities:
         multiplied=frozenset({"f16", "bf16"}),
         words=partial(_words, target),
         row_blocks=False,  # one block after another would leave most of a GPU idle
+        arrays=target.arrays,
         tune=tune,
     )
 

@@ -10,6 +10,7 @@ from tenfold.digest import sha256
 from tenfold.frozen import frozen
 
 VULKAN, METAL, D3D12 = "vulkan", "metal", "d3d12"  # ways to a GPU
+OTHERS = 4  # bindings of a shader that are no arrays of its kernel: faults, words, zeros, scratch
 
 
 @frozen
@@ -55,6 +56,11 @@ class WebGPUTarget:
         """What users call it."""
         words = re.findall(r"[a-z0-9.]+", self.adapter.lower())
         return "-".join([self.api, *words])
+
+    @property
+    def arrays(self) -> int:
+        """How many a kernel touches at most."""
+        return self.storage_buffers - OTHERS
 
     @property
     def digest(self) -> str:

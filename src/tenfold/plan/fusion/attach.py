@@ -28,6 +28,7 @@ class Grouping:
 
     def __init__(self, values: FusionValues) -> None:
         self.values = values
+        self.streams = values.capabilities.streams
         count = len(values.types)
         self.axes = Axes()
         self.groups: list[Group] = []
@@ -51,6 +52,7 @@ class Grouping:
         if access.reduced:
             self.store_transposed(inputs)
         streams: set[int] = set()
+        most = self.streams
         edges, earliest = self.edges(inputs, access, streams)
         earliest = max(earliest, after)
         if refuse is not None:
@@ -67,13 +69,13 @@ class Grouping:
         if len(edges) == 1:
             ((group, edge),) = edges.items()
             if edge.reason is None and (earliest <= group.time or group.consumer > earliest):
-                found = join(self.axes, self.place, group, edge, access, shape, streams)
+                found = join(self.axes, self.place, group, edge, access, shape, streams, most)
                 if found is not None:
                     group.time = max(group.time, earliest)
                     return group, found
         while True:
             time = self.settle(edges, earliest)
-            union = Union(self.axes, self.place, access, shape, streams)
+            union = Union(self.axes, self.place, access, shape, streams, most)
             order = edges.items()
             if len(edges) > 1:
                 order = sorted(  # type: ignore[assignment]

@@ -89,7 +89,7 @@ class _Fuser:
                 grouping.take(start, group, place)
         for value in graph.outputs:
             grouping.demand(value)
-        merge_siblings(grouping.groups, grouping.axes)
+        merge_siblings(grouping.groups, grouping.axes, grouping.streams)
         written: dict[int, float] = {}  # by position: when it is first written into
         over: set[int] = set()  # by position: what is read where it is written
         for group in grouping.groups:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tenfold.plan.capabilities import STREAMS
 from tenfold.plan.fusion.groups import Axes, Group, comparable, find
-from tenfold.plan.fusion.union import LENGTH, STREAMS
+from tenfold.plan.fusion.union import LENGTH
 
 
-def merge_siblings(groups: Sequence[Group], axes: Axes) -> None:
-    """Merge groups of one time and one space that read a value in common."""
+def merge_siblings(groups: Sequence[Group], axes: Axes, most: int) -> None:
+    """Merge groups of one time and one space that read a value in common, and so many at most."""
     seen: dict[tuple[float, int, tuple[int, ...]], Group] = {}
     extents = axes.extents
     for group in groups:
@@ -23,13 +24,13 @@ def merge_siblings(groups: Sequence[Group], axes: Axes) -> None:
                 other = find(other)[0]
             if other is None:
                 seen[key] = group
-            elif other is not group and _merge(axes, other, group):
+            elif other is not group and _merge(axes, other, group, most):
                 break
 
 
-def _merge(axes: Axes, one: Group, two: Group) -> bool:
+def _merge(axes: Axes, one: Group, two: Group, most: int) -> bool:
     """Make one group of two whose spaces run along the same axes, if that is wise."""
-    if one.length + two.length > LENGTH or len(one.streams | two.streams) > STREAMS:
+    if one.length + two.length > LENGTH or len(one.streams | two.streams) > most:
         return False
     if one.exits + two.exits > STREAMS:  # what is written is memory's, too
         return False

@@ -12,7 +12,6 @@ from tenfold.plan.fusion.groups import Axes, Group, comparable
 
 LENGTH = 1600  # of a group's code; beyond this compiling it takes more than linear time
 REPEATED = 2 * LENGTH  # each reduction on the way may compute again what comes before it
-STREAMS = 56  # values that a kernel reads from memory
 CHEAP = 16  # a value of this weight may be computed at several places instead of being stored
 WHOLE = 32768  # elements; a scalar reduced from more is stored before all read it
 
@@ -39,6 +38,7 @@ def join(
     access: Access,
     shape: Sequence[int],
     streams: set[int],
+    most: int,
 ) -> Place | None:
     """The place of a new member in the one group that it reads, element by element, joined at
     once: what most members do. None, and nothing done, where it takes a `Union` to tell."""
@@ -51,7 +51,7 @@ def join(
         or group.whole
         or group.length + access.length > LENGTH
         or weight * group.folds > REPEATED
-        or len(streams) + len(group.streams) > STREAMS
+        or len(streams) + len(group.streams) > most
     ):
         return None
     dims: list[int | None] = [None] * len(shape)
@@ -90,6 +90,7 @@ class Union:
         access: Access,
         shape: Sequence[int],
         streams: set[int],
+        most: int,
     ) -> None:
         self.axes = axes
         self.place = place
@@ -103,6 +104,7 @@ class Union:
         self.weight, self.length = access.weight, access.length
         self.folds = int(bool(access.reduced))
         self.own = streams
+        self.most = most  # that a kernel reads
         self.streams = len(streams)  # at most
         self.reductions: list[tuple[int, ...]] = []
 
@@ -114,9 +116,9 @@ class Union:
         if self.length > LENGTH:
             return "the kernel would grow too long to compile"
         self.streams += len(group.streams)
-        if self.streams > STREAMS:
+        if self.streams > self.most:
             every = self.own.union(group.streams, *(g.streams for g, _ in self.groups))
-            if len(every) > STREAMS:
+            if len(every) > self.most:
                 return "the kernel would read too many arrays at once"
         if group.whole and prod(self.shape) > 1 and self.reads_scalar(edge):
             return "a scalar reduced from a large array is needed by a whole array"

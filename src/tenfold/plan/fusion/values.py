@@ -103,7 +103,7 @@ class FusionValues:
             graph, wide = self.graph, bytearray(len(self.types))
             for node, start in zip(reversed(graph.nodes), reversed(graph.starts), strict=True):
                 made = range(start, start + len(node.types))
-                most = max(one.size for one in node.types)
+                most = max((one.size for one in node.types), default=0)  # a hook makes none
                 for value in node.inputs:
                     wide[value] |= most > self.types[value].size or any(wide[n] for n in made)
             self.widened = wide

@@ -59,7 +59,11 @@ class _Wish:
 class Former:
     """Makes the forms of the groups of one graph."""
 
-    def __init__(self, fused: Fusion, table: Table, general: GeneralForms) -> None:
+    def __init__(
+        self, fused: Fusion, table: Table, general: GeneralForms, arrays: int = 1 << 30
+    ) -> None:
+        """A kernel touches so many arrays, if it can be had."""
+        self.arrays = arrays
         self.fused = fused
         self.table = table
         self.general = general
@@ -78,7 +82,7 @@ class Former:
         wishes = self.wishes(group)
         while True:
             main, apart = self.parted(group, wishes)
-            made = [self.bind(group, main, frozenset())] if main else []
+            made = self.within(group, main) if main else []
             done = {w.value for w in main if w.into < 0}
             wanted = {w.value for w in wishes if w.into < 0}
             missing: dict[int, _Wish] = {}
@@ -94,6 +98,14 @@ class Former:
                 return made
             # A reduction that a value apart needs is stored rather than computed twice.
             wishes += missing.values()
+
+    def within(self, group: Group, wishes: Sequence[_Wish]) -> list[BoundForm]:
+        """The form that writes these values, or several where it touches too many arrays."""
+        made, middle = self.bind(group, wishes, frozenset()), len(wishes) // 2
+        few = len(made.inputs) + len(made.targets) <= self.arrays
+        if few or not middle or group.over or group.ordered:
+            return [made]
+        return [*self.within(group, wishes[:middle]), *self.within(group, wishes[middle:])]
 
     def wishes(self, group: Group) -> list[_Wish]:
         fused = self.fused

@@ -38,7 +38,7 @@ def outline(
 ) -> Outline:
     """The outline of a graph that was written out."""
     fused = fuse(graph, table, capabilities)
-    former = Former(fused, table, forms)
+    former = Former(fused, table, forms, capabilities.arrays)
     grouped = [home is not None for home in fused.home]
     items = _items(fused, former)
     return Outline(

@@ -51,7 +51,8 @@ def test_a_shader_changes_memory(device: Device) -> None:
         for _ in range(n):
             commands.dispatch(pipeline, group, (2, 1, 1))
         commands.copy(memory, staging, 0)
-        device.wait_for(commands.submit())
+        commands.submit()
+        device.reach(device.mark())
         device.read(staging, [(0, made)])
         np.testing.assert_array_equal(made, given << n)
 
@@ -173,9 +174,27 @@ assert made[0], made
 """
 
 
-def test_ctrl_c_while_an_answer_is_told() -> None:
+LET_GO = """
+import ctypes, os, signal, threading
+from tenfold.backends.webgpu.native.library import Handle
+
+handle = Handle(300_000, ctypes.CDLL(None).usleep)  # the time that it takes to let go
+threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    del handle
+    while True:
+        pass
+except KeyboardInterrupt:
+    print("heard")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no usleep here")
+@pytest.mark.parametrize("code", [LET_GO, INTERRUPTED])
+def test_ctrl_c_is_not_lost(code: str) -> None:
+    """While something is let go of, or an answer is told."""
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], check=True, capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=100
     )
     assert (done.stdout, done.stderr) == ("heard\n", "")
 

@@ -213,8 +213,40 @@ def test_loops_nest() -> None:
 
 def test_many_dispatches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "SENT", 3)
-    monkeypatch.setattr(execute, "AHEAD", 2)
+    monkeypatch.setattr(execute, "MARKED", 2)
     agrees(recurrence(False), X)
+
+
+def test_ctrl_c_is_heard_though_much_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is asked, and never left to wait by itself: it would be deaf."""
+    monkeypatch.setattr(execute, "SENT", 3)
+    program = BACKEND.compile(tn.trace(recurrence(False), X))
+    assert isinstance(program, WebGPUProgram)
+    wgpu, own, asked, submitted = program.device.wgpu, Device.wait, list[int](), 0
+
+    def poll(device: int, waits: int, index: Any, real: Any = wgpu.DevicePoll) -> Any:
+        asked.append(waits)
+        return real(device, waits, index)
+
+    monkeypatch.setattr(wgpu, "DevicePoll", poll)
+    (wanted, *_), room = program([X]), program.rooms[0].room
+    assert asked
+    assert not any(asked)
+    assert room.submitted > 3 * execute.MARKED * execute.AHEAD
+    assert not room.marks
+
+    def wait(self: Device, done: Callable[[], bool], what: str) -> None:
+        nonlocal submitted
+        submitted = room.submitted
+        raise KeyboardInterrupt
+
+    before = room.submitted
+    monkeypatch.setattr(Device, "wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        program([X])
+    assert submitted - before <= execute.MARKED * (execute.AHEAD + 1)
+    monkeypatch.setattr(Device, "wait", own)
+    np.testing.assert_array_equal(program([X])[0], wanted)
 
 
 def test_results_come_back_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,6 +338,24 @@ def test_rounds_have_parts_of_what_is_not_shown_as_a_whole(
     assert len(program.plan.plans) == 1
 
 
+@pytest.mark.parametrize("most", [8, 10, 16])
+def test_kernels_touch_no_more_arrays_than_an_adapter_shows(most: int) -> None:
+    target = replace(opened().target, storage_buffers=most)
+
+    def f(*given: Any) -> Any:
+        parts = [a * n for n, a in enumerate(given)]
+        return sum(given) * 2, [parts[0] + n for n in range(20)], np.concatenate(parts)
+
+    arrays = [X[:7] + n for n in range(23)]
+    graph = tn.trace(f, *arrays)
+    plan = BACKEND.plan(graph, target=target)
+    assert 2 < max(len(kernel.buffers) for kernel in plan.kernels) <= most - 4
+    program = WebGPUProgram(plan, Kernels(opened().device, target, False), BACKEND)
+    assert not list(program.fallbacks())
+    verdict = check(program, graph, arrays, limit=None, every=True).verdict
+    assert isinstance(verdict, Certificate), str(verdict)
+
+
 def test_what_the_cpu_does_is_fetched_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All arrays of a kernel that touches more than an adapter shows, by one wait."""
     found, own, reads = opened(), Device.read, list[int]()
@@ -314,16 +364,15 @@ def test_what_the_cpu_does_is_fetched_at_once(monkeypatch: pytest.MonkeyPatch) -
         reads.append(len(parts))
         own(self, staging, parts)
 
-    target = replace(found.target, storage_buffers=8)
-
     def f(*given: Any) -> Any:
         return sum(given) * 2
 
     arrays = [X[:7] + n for n in range(9)]
-    plan = BACKEND.plan(tn.trace(f, *arrays), target=target)
-    program = WebGPUProgram(plan, Kernels(found.device, target, False), BACKEND)
+    plan = BACKEND.plan(tn.trace(f, *arrays))  # for an adapter that shows more
+    kernels = Kernels(found.device, replace(found.target, storage_buffers=8), False)
+    program = WebGPUProgram(plan, kernels, BACKEND)
     assert [why for _, why, _ in program.fallbacks()] == [
-        f"it touches 10 arrays, and {target.adapter} shows a kernel 4"
+        f"it touches 10 arrays, and {found.target.adapter} shows a kernel 4"
     ]
     monkeypatch.setattr(Device, "read", read)
     np.testing.assert_array_equal(program(arrays)[0], f(*arrays))

@@ -93,9 +93,9 @@ class Joining:
             case "sum" | "dot":
                 return [instruction(w, "add", self.dtype, both, [a[0], b[0]])]
             case "any":
-                return [self._bits(w, "||", "|", a[0], b[0])]
+                return [w.let(self.types[0], f"{a[0]} | {b[0]}")]
             case "all":
-                return [self._bits(w, "&&", "&", a[0], b[0])]
+                return [w.let(self.types[0], f"{a[0]} & {b[0]}")]
             case "prod" if not self.pairs:
                 return [instruction(w, "mul", self.dtype, both, [a[0], b[0]])]
             case "prod" | "fused prod":
@@ -105,20 +105,17 @@ class Joining:
                 return [w.let(self.types[0], f"select({a[0]}, {b[0]}, {taken})")]
         return self._farther(w, a, b)
 
-    def _bits(self, w: Writer, logic: str, sign: str, a: str, b: str) -> str:
-        return w.let(self.types[0], f"{a} {logic if self.dtype == 'bool' else sign} {b}")
-
     def _beyond(self, a: str, b: str) -> str:
         """Whether b lies beyond a."""
         if self.dtype == "bool":
-            return f"(!{a} && {b})" if self.kind.endswith("max") else f"({a} && !{b})"
+            return f"(!{a} & {b})" if self.kind.endswith("max") else f"({a} & !{b})"
         return f"({b} {'>' if self.kind.endswith('max') else '<'} {a})"
 
     def _taken(self, w: Writer, held: str, x: str) -> str:
         """Whether a value takes the place of another: it lies beyond it, or is NaN."""
         beyond = self._beyond(held, x)
         if floating(self.dtype):
-            beyond = f"{beyond} || {is_nan(self.dtype, x)}"
+            beyond = f"{beyond} | {is_nan(self.dtype, x)}"
         return w.let("bool", beyond)
 
     def _farther(self, w: Writer, a: Held, b: Held) -> Held:
@@ -127,9 +124,9 @@ class Joining:
         beyond, same = self._beyond(a[0], b[0]), f"({a[0]} == {b[0]})"
         if floating(self.dtype):
             mine, other = (w.let("bool", is_nan(self.dtype, x[0])) for x in (a, b))
-            beyond = f"(({beyond} && !{mine}) || ({other} && !{mine}))"
-            same = f"({same} || ({mine} && {other}))"
-        taken = w.let("bool", f"{beyond} || ({same} && {b[1]} < {a[1]})")
+            beyond = f"(({beyond} | {other}) & !{mine})"
+            same = f"({same} | ({mine} & {other}))"
+        taken = w.let("bool", f"{beyond} | ({same} & ({b[1]} < {a[1]}))")
         return [
             w.let(ty, f"select({x}, {y}, {taken})")
             for ty, x, y in zip(self.types, a, b, strict=True)

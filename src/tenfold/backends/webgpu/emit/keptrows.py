@@ -82,6 +82,16 @@ def _layout(kernel: Kernel, extent: Any, team: Team) -> Layout:
     return Layout(fold.lanes, leaf, 1 if few else fold.chunk // groups)
 
 
+def _rounds(kernel: Kernel, extent: Any, team: Team) -> int:
+    """How many rounds of a run there are in any row: short ones do not fill the first."""
+    fold, rounds = kernel.fold, 1
+    if team.size > fold.lanes:
+        return fold.run
+    while rounds < fold.run and not extent <= rounds * fold.round:
+        rounds *= 2
+    return min(rounds, fold.run)
+
+
 class KeptEmitter(TeamEmitter):
     """Walks a nest; what some loads read stays in variables."""
 
@@ -98,7 +108,8 @@ class KeptEmitter(TeamEmitter):
         super().__init__(m, v, along, team)
         self.loads = loads
         self.grid, fold = _layout(self.kernel, extent, team), self.kernel.fold
-        self.count = self.grid.leaves * fold.copies * fold.run  # positions of a member
+        self.run = _rounds(self.kernel, extent, team)
+        self.count = self.grid.leaves * fold.copies * self.run  # positions of a member
         self.slot = ""  # which of its positions this member is at
         self.kept: dict[Key, str] = {}
         self.start = 0  # the line where variables are declared
@@ -121,24 +132,27 @@ class KeptEmitter(TeamEmitter):
         self.w.lines.insert(self.start, f"  var {name}: array<{ty}, {self.count}>;")
         self.w.put(f"{name}[{self.slot}] = {self.v.get(value)};")
 
+    def may_be_abreast(self, item: Loop) -> bool:
+        return False  # all is read by then
+
     def positions(self, axis: int) -> AbstractContextManager[None]:
         w, fold, layout = self.w, self.kernel.fold, self.grid
         first = w.let("i32", f"{self.me} / {fold.lanes} * {layout.leaf * layout.leaves}")
         lane = w.let("i32", f"{first} + {self.me} % {fold.lanes}")
-        each = fold.copies * fold.run
+        each = fold.copies * self.run
         slot = w.fresh("i")
         at = (
-            f"{lane} + {slot} / {each} * {layout.leaf} + {slot} % {each} / {fold.run} * "
-            f"{fold.lanes} + {slot} % {fold.run} * {fold.round}"
+            f"{lane} + {slot} / {each} * {layout.leaf} + {slot} % {each} / {self.run} * "
+            f"{fold.lanes} + {slot} % {self.run} * {fold.round}"
         )
         end = number(self.kernel.axes[axis].extent)
         return _Slots(self, axis, slot, self.count, slot, at, end)
 
     def copies(self, axis: int, lane: str, copy: str, stop: str) -> AbstractContextManager[None]:
         fold, turn = self.kernel.fold, self.w.fresh("i")
-        slot = f"{self.leaf} * {fold.copies * fold.run} + {copy} * {fold.run} + {turn}"
+        slot = f"{self.leaf} * {fold.copies * self.run} + {copy} * {self.run} + {turn}"
         at = f"{lane} + {copy} * {fold.lanes} + {turn} * {fold.round}"
-        return _Slots(self, axis, turn, fold.run, slot, at, stop)
+        return _Slots(self, axis, turn, self.run, slot, at, stop)
 
 
 class _Slots(AbstractContextManager[None]):

@@ -18,6 +18,7 @@ from tenfold.backends.webgpu.emit.team import WORKGROUP, Team, TeamEmitter
 from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.invocation import number
+from tenfold.backends.webgpu.wgsl.types import of_shared, to_shared
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write
 from tenfold.kernel.ir.kernel import Kernel
 from tenfold.kernel.ir.number import prefers_less
@@ -107,10 +108,9 @@ def _emit_parts(
             states += [v.get(n) for n, i in enumerate(kernel.instructions)
                        if i.op == "state" and i.args == (member,)][:1]  # fmt: skip
             names[member] = []
-            for dtype, ty, x in zip(joining.dtypes, joining.types, states, strict=False):
-                held = "u32" if dtype == "bool" else ty
-                names[member].append(m.partial(held, count * parts))
-                text = f"select(0u, 1u, {x})" if dtype == "bool" else x
+            for ty, x in zip(joining.types, states, strict=False):
+                names[member].append(m.partial(ty, count * parts))
+                text = to_shared(ty, x)
                 w.put(f"{names[member][-1]}[{at} * {number(parts)} + {part}] = {text};")
     m.entry(w, (count + team.rows - 1) // team.rows * parts)
     return names
@@ -133,8 +133,8 @@ def _joined(emitter: TeamEmitter, member: int, names: list[str], parts: Any) -> 
     with w.block(f"for (var {at} = {first}; {at} < {stop}; {at}++)"):
         place = f"{emitter.number} * {number(parts)} + {at}"
         one = [
-            w.let(ty, f"{name}[{place}]" + (" != 0u" if dtype == "bool" else ""))
-            for dtype, ty, name in zip(joining.dtypes, joining.types, names, strict=True)
+            w.let(ty, of_shared(ty, f"{name}[{place}]"))
+            for ty, name in zip(joining.types, names, strict=True)
         ]
         w.computed.update(one)
         if counter:

@@ -26,7 +26,7 @@ from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.functions import definitions
 from tenfold.backends.webgpu.wgsl.invocation import Invocation, number
 from tenfold.backends.webgpu.wgsl.prelude import helpers
-from tenfold.backends.webgpu.wgsl.types import REGISTER, SHORT, WIDTH, element
+from tenfold.backends.webgpu.wgsl.types import REGISTER, SHORT, WIDTH, element, shared
 from tenfold.backends.webgpu.wgsl.writer import Writer
 from tenfold.errors import Unsupported
 from tenfold.frozen import frozen
@@ -75,9 +75,9 @@ class ModuleWriter:
         return Invocation(self.kernel, Writer(self.target), atomic)
 
     def reserve(self, ty: str, size: int, name: str = "") -> str:
-        """Memory of a workgroup for so many elements: its name."""
+        """Memory of a workgroup for so many values of a register: its name."""
         name = name or f"shared{len(self.shared)}"
-        self.shared.append(f"var<workgroup> {name}: array<{ty}, {size}>;")
+        self.shared.append(f"var<workgroup> {name}: array<{shared(ty)}, {size}>;")
         self.shared_bytes += size * (8 if ty.endswith("64") else 4)
         if self.shared_bytes > self.target.workgroup_bytes:
             raise Unsupported(
@@ -88,8 +88,8 @@ class ModuleWriter:
         return name
 
     def partial(self, ty: str, size: Any) -> str:
-        """Memory between dispatches for so many elements: its name."""
-        self.scratch.append((ty, size))
+        """Memory between dispatches for so many values of a register: its name."""
+        self.scratch.append((shared(ty), size))
         return f"s{len(self.scratch) - 1}"
 
     def entry(self, w: Writer, groups: Any, times: Any = 1) -> None:

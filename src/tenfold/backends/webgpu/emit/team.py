@@ -16,12 +16,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+from tenfold.backends.webgpu.emit.abreast import abreast, is_short
 from tenfold.backends.webgpu.emit.counter import Counter
 from tenfold.backends.webgpu.emit.joining import Held, Joining
 from tenfold.backends.webgpu.emit.module import ModuleWriter
 from tenfold.backends.webgpu.emit.serial import SerialEmitter, levels_of, without_effects
 from tenfold.backends.webgpu.wgsl.invocation import Invocation, number
 from tenfold.backends.webgpu.wgsl.memory import guard, store
+from tenfold.backends.webgpu.wgsl.types import of_shared, to_shared
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.nest import Compute, Guard, Item, Loop, Write
 from tenfold.kernel.ir.number import prefers_less
@@ -75,6 +77,7 @@ class TeamEmitter(SerialEmitter):
         self.me = self.row = ""  # the number of this member, and of its row in the workgroup
         self.number = ""  # of its row among all
         self.leaf = "0"  # which of a member's leaves it is at
+        self.short = False  # whether copies of runs go side by side
         self.part: tuple[str, str] | None = None  # the positions of a row that this team has
 
     def begin(self) -> None:
@@ -135,6 +138,10 @@ class TeamEmitter(SerialEmitter):
         self.found(self._shared_out(item))
         self.alone = False
 
+    def may_be_abreast(self, item: Loop) -> bool:
+        """Whether the copies of its runs may go side by side."""
+        return is_short(self, item)
+
     # Reductions of a row.
 
     def layout(self, item: Loop) -> Layout:
@@ -157,7 +164,7 @@ class TeamEmitter(SerialEmitter):
         levels = levels_of(item)
         if len(levels) > 1 and any(Joining.of(self.kernel, m).shaped for m in item.members):
             return self._over_several(item)
-        layout = self.layout(item)
+        layout, self.short = self.layout(item), self.may_be_abreast(item)
         joinings = {m: Joining.of(self.kernel, m) for m in item.members}
         shaped = {m: j for m, j in joinings.items() if j.shaped}
         plain = {m: j for m, j in joinings.items() if not j.shaped}
@@ -308,6 +315,8 @@ class TeamEmitter(SerialEmitter):
                 visit(held)
             return held
         lane = w.let("i32", f"{first} + {self.me} % {layout.lanes}")
+        if self.short:
+            return abreast(self, axis, shaped, visit, lane, stop)
         counters = {m: Counter(w, j, 4) for m, j in shaped.items()}
         copy = w.fresh("i")
         with w.block(f"for (var {copy} = 0; {copy} < {fold.copies}; {copy}++)"):
@@ -323,12 +332,11 @@ class TeamEmitter(SerialEmitter):
     def together(self, joining: Joining, held: Held, lanes: int) -> Held:
         """What all of the team have, for each of them: neighbours joined, then neighbouring pairs;
         then lanes by halves."""
-        w, team = self.w, self.team
-        places = [self._place(ty, n) for n, ty in enumerate(joining.types)]
-        mine = [w.var(ty, x) for ty, x in zip(joining.types, held, strict=True)]
+        w, team, types = self.w, self.team, joining.types
+        places = [self._place(ty, n) for n, ty in enumerate(types)]
+        mine = [w.var(ty, x) for ty, x in zip(types, held, strict=True)]
         w.computed.update(mine)
-        for place, x in zip(places, mine, strict=True):
-            w.put(f"{place}[lid] = {x};")
+        self._share(types, places, mine)
         w.put("workgroupBarrier();")
         size = 1
         while lanes * size < team.size:
@@ -339,28 +347,31 @@ class TeamEmitter(SerialEmitter):
         while half:
             self._join(joining, places, mine, half, f"{self.me} < {half}")
             half //= 2
-        home = f"lid - u32({self.me} * {team.step})"
-        found = [
-            w.let(ty, f"{place}[{home}]") for ty, place in zip(joining.types, places, strict=True)
-        ]
+        found = self._shared_by(types, places, f"lid - u32({self.me} * {team.step})")
         w.put("workgroupBarrier();")
-        w.computed.update(found)
         return found
 
     def _join(self, joining: Joining, places: Held, mine: Held, far: int, test: str) -> None:
         """Some members take what others so far away have."""
-        w = self.w
+        w, types = self.w, joining.types
         with w.block(f"if ({test})"):
-            other = [
-                w.let(ty, f"{place}[lid + {far * self.team.step}u]")
-                for ty, place in zip(joining.types, places, strict=True)
-            ]
-            w.computed.update(other)
+            other = self._shared_by(types, places, f"lid + {far * self.team.step}u")
             for name, x in zip(mine, joining.merge(w, list(mine), other), strict=True):
                 w.put(f"{name} = {x};")
-            for place, x in zip(places, mine, strict=True):
-                w.put(f"{place}[lid] = {x};")
+            self._share(types, places, mine)
         w.put("workgroupBarrier();")
+
+    def _share(self, types: Held, places: Held, mine: Held) -> None:
+        """Have the workgroup see what this invocation has."""
+        for ty, place, x in zip(types, places, mine, strict=True):
+            self.w.put(f"{place}[lid] = {to_shared(ty, x)};")
+
+    def _shared_by(self, types: Held, places: Held, which: str) -> Held:
+        """What one of the workgroup had it see."""
+        w, both = self.w, zip(types, places, strict=True)
+        found = [w.let(ty, of_shared(ty, f"{place}[{which}]")) for ty, place in both]
+        w.computed.update(found)
+        return found
 
     def _place(self, ty: str, n: int) -> str:
         """Memory of the workgroup for a value of each invocation."""

@@ -17,7 +17,7 @@ from tenfold.backends.webgpu.shader import Shader
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.backends.webgpu.wgsl.invocation import Invocation, number
 from tenfold.backends.webgpu.wgsl.memory import read
-from tenfold.backends.webgpu.wgsl.types import REGISTER
+from tenfold.backends.webgpu.wgsl.types import REGISTER, of_shared, to_shared
 from tenfold.frozen import frozen
 from tenfold.kernel.analyse.access import TRANSPOSED, access, affine
 from tenfold.kernel.ir.kernel import READ, Kernel
@@ -82,8 +82,7 @@ def emit_tiles(kernel: Kernel, target: WebGPUTarget, order: Sequence[int], tile:
     across = w.let("i32", f"i32(lid) % {SIDE}")
     down = w.let("i32", f"i32(lid) / {SIDE}")
     shared = {
-        n: m.reserve(_held(REGISTER[kernel.instructions[n].dtype]), SIDE * (SIDE + 1))
-        for n in tile.loads
+        n: m.reserve(REGISTER[kernel.instructions[n].dtype], SIDE * (SIDE + 1)) for n in tile.loads
     }
     turn = w.fresh("i")
     step = _WORKGROUP // SIDE
@@ -95,7 +94,7 @@ def emit_tiles(kernel: Kernel, target: WebGPUTarget, order: Sequence[int], tile:
                 i = kernel.instructions[n]
                 assert i.index is not None
                 x = read(v, i.attr[0], v.position(i.index), i.attr[1])
-                x = f"select(0u, 1u, {x})" if i.dtype == "bool" else x
+                x = to_shared(REGISTER[i.dtype], x)
                 w.put(f"{name}[{across} * {SIDE + 1} + {turn}] = {x};")
     w.put("workgroupBarrier();")
     with w.block(f"for (var {turn} = {down}; {turn} < {SIDE}; {turn} += {step})"):
@@ -104,16 +103,11 @@ def emit_tiles(kernel: Kernel, target: WebGPUTarget, order: Sequence[int], tile:
         with w.block(f"if ({live})"):
             for n, name in shared.items():
                 i = kernel.instructions[n]
-                x = f"{name}[{turn} * {SIDE + 1} + {across}]"
-                x = f"({x} != 0u)" if i.dtype == "bool" else x
-                v.put(n, 0, w.let(REGISTER[i.dtype], x))
+                ty, x = REGISTER[i.dtype], f"{name}[{turn} * {SIDE + 1} + {across}]"
+                v.put(n, 0, w.let(ty, of_shared(ty, x)))
             straight(v, order)
     m.entry(w, total(counts))
     return m.finish(f"tiles of {SIDE} by {SIDE} elements")
-
-
-def _held(ty: str) -> str:
-    return "u32" if ty == "bool" else ty
 
 
 def _place(v: Invocation, tile: Tile, starts: Sequence[str], row: str, lane: str) -> None:

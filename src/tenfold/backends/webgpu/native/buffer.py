@@ -3,7 +3,10 @@ that."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
+from typing import Self
 from weakref import WeakSet
 
 from tenfold.backends.webgpu.native.library import Handle
@@ -23,9 +26,16 @@ def words_of(nbytes: int) -> int:
 class Buffer(Handle):
     """Memory on a device."""
 
-    __slots__ = ("size",)
-
     size: int
+
+
+class Lease(partial[None]):
+    """What gives a buffer to others when its owner is gone, without Python as `Handle` does."""
+
+    def __new__(cls, buffer: Buffer, others: deque[Buffer]) -> Self:
+        return super().__new__(cls, others.append, buffer)
+
+    __del__ = partial.__call__
 
 
 class Place:

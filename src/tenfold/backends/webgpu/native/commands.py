@@ -82,8 +82,8 @@ class Commands:
             self._encoder.address, target.buffer.address, target.offset, target.size
         )
 
-    def submit(self) -> int:
-        """Have all of it done, after what was submitted before: the number of the submission."""
+    def submit(self) -> None:
+        """Have all of it done, after what was submitted before."""
         self._close()
         wgpu, device = self.device.wgpu, self.device
         finished = Handle(
@@ -91,6 +91,5 @@ class Commands:
         )
         device.check("commands are not taken")
         one = (c_void_p * 1)(finished.address)
-        index: int = wgpu.QueueSubmitForIndex(device.queue, 1, one)
+        wgpu.QueueSubmit(device.queue, 1, one)
         device.check("commands can't be submitted")
-        return index

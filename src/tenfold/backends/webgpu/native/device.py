@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from ctypes import addressof, byref, c_uint32, c_uint64, c_void_p
+from contextlib import suppress
+from ctypes import addressof, byref, c_uint32, c_void_p
 from time import perf_counter, sleep
 from typing import Any
 from weakref import WeakValueDictionary
@@ -24,6 +26,7 @@ from tenfold.locks import Lock
 Array = np.ndarray[Any, Any]
 
 SHORT_OF_MEMORY = "the GPU's memory does not suffice"
+SPARE = 8  # buffers at most that wait for another array
 LESS = "give it less at a time, or give backend='cpu'"
 MEMORY = s.STORAGE | s.COPY_SOURCE | s.COPY_TARGET
 _EAGER, _NAP, _LONGEST = 3e-4, 3e-5, 1e-3  # seconds: asked all the time at first, then now and then
@@ -43,6 +46,7 @@ class Device:
         wgpu = self.wgpu = adapter.wgpu
         self.adapter, self._process = adapter, os.getpid()
         self._told = threading.local()
+        self.spare = deque[Buffer](maxlen=SPARE)  # of arrays that are gone, for others as large
         self._layouts: dict[tuple[int, ...], tuple[Handle, Handle]] = {}
         self._lock = Lock()
         _devices[id(self)] = self
@@ -133,6 +137,16 @@ class Device:
                 f"largest has {bytes_text(most)}",
                 fix=LESS,
             )
+
+    def reused(self, nbytes: int) -> Buffer:
+        """Memory that holds anything: that of an array which is gone, or new."""
+        size = words_of(nbytes)
+        for one in list(self.spare):
+            if one.size == size:
+                with suppress(ValueError):  # another thread was first
+                    self.spare.remove(one)
+                    return one
+        return self.buffer(nbytes)
 
     def range(self, nbytes: int, usage: int = MEMORY) -> Range:
         """A new buffer as a whole."""
@@ -249,9 +263,17 @@ class Device:
                 nap = min(nap * 1.2, _LONGEST)
             self.poll()
 
-    def wait_for(self, submission: int) -> None:
-        """Wait until a submission is done, deaf to Ctrl-C."""
-        self.wgpu.DevicePoll(self.address, 1, byref(c_uint64(submission)))
+    def mark(self) -> Answer:
+        """What is told when all is done that was submitted by now: `reach` waits for it."""
+        answer = _answer()
+        info = s.CallbackInfo(None, s.SPONTANEOUS, answer.address, None, None)
+        self.wgpu.QueueOnSubmittedWorkDone(self.queue, info)
+        return answer
+
+    def reach(self, mark: Answer) -> None:
+        """Wait until all is done that was submitted before the mark."""
+        self.wait(lambda: bool(mark.told.status), "work")
+        mark.taken()
 
     def settle(self) -> None:
         """Wait until all is done that was submitted: memory that it alone had is free then."""
@@ -260,7 +282,7 @@ class Device:
     def read(self, staging: Buffer, parts: Sequence[tuple[int, Array]]) -> None:
         """Wait until what was submitted has filled a staging buffer, and fill packed arrays with
         what lies from these places on."""
-        answer = _idle.pop() if _idle else Answer()
+        answer = _answer()
         info = s.CallbackInfo(None, s.SPONTANEOUS, answer.address, None, None)
         size = max((-(-(at + array.nbytes) // 4) * 4 for at, array in parts), default=4)
         self.wgpu.BufferMapAsync(staging.address, s.READ, 0, size, info)
@@ -278,17 +300,29 @@ class Device:
             self.wgpu.BufferUnmap(staging.address)
 
 
+def release_spare() -> int:
+    """Give back the memory of arrays that are gone, and of all that was let go of: how many bytes
+    were kept."""
+    freed = 0
+    for device in list(_devices.values()):
+        while device.spare:
+            with suppress(IndexError):  # another thread was first
+                freed += device.spare.pop().size
+        device.forget()
+    return freed
+
+
 def _packed(array: Array) -> Array:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 class Answer:
-    """What is told of memory that is to be mapped. No Python runs when it is told: a Ctrl-C that
+    """What is told of something that is waited for. No Python runs when it is told: a Ctrl-C that
     came meanwhile would be raised where it is lost, and the answer with it."""
 
     def __init__(self) -> None:
-        self.told = s.MapTold()  # nothing yet
-        self.callback = s.Mapped(self.told.__init__)  # fills its fields
+        self.told = s.Told()  # nothing yet
+        self.callback = s.Done(self.told.__init__)  # fills its fields
         self.address = _address(self.callback)
         _answers.append(self)
 
@@ -298,6 +332,14 @@ class Answer:
         self.told.status = 0
         _idle.append(self)
         return status
+
+
+def _answer() -> Answer:
+    """An answer that nobody waits for."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        return Answer()
 
 
 def _address(callback: Any) -> int:

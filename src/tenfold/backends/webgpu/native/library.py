@@ -6,7 +6,8 @@ import ctypes
 import os
 from collections.abc import Callable
 from ctypes import POINTER, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.find import INSTALL, library_path
@@ -47,7 +48,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "ComputePassEncoderDispatchWorkgroupsIndirect": (None, _P, _P, c_uint64),
     "ComputePassEncoderEnd": (None, _P),
     "QueueWriteBuffer": (None, _P, _P, c_uint64, _P, c_size_t),
-    "QueueSubmitForIndex": (c_uint64, _P, c_size_t, POINTER(_P)),
+    "QueueOnSubmittedWorkDone": (s.Future, _P, s.CallbackInfo),
+    "QueueSubmit": (None, _P, c_size_t, POINTER(_P)),
     "BufferMapAsync": (s.Future, _P, c_uint64, c_size_t, c_size_t, s.CallbackInfo),
     "BufferGetConstMappedRange": (_P, _P, c_size_t, c_size_t),
     "BufferUnmap": (None, _P),
@@ -69,6 +71,8 @@ class Library:
     def __init__(self, library: Any) -> None:
         self._library = library
         self.process = os.getpid()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_let_be)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         signature = _SIGNATURES.get(name)
@@ -100,19 +104,31 @@ def version_text(version: int) -> str:
     return ".".join(str(version >> shift & 255) for shift in (24, 16, 8, 0))
 
 
-class Handle:
+class Handle(partial[None]):
     """Something of the library's that is let go of when nobody has this any more. The library
-    ends the process where it is given what was let go of, so an object keeps what it hangs on."""
+    ends the process where it is given what was let go of, so an object keeps what it hangs on.
 
-    __slots__ = ("__weakref__", "_kept", "_process", "_release", "address")
+    It is the call that lets go, made without any Python: a Ctrl-C would be raised where it is
+    lost."""
 
-    def __init__(self, address: int, release: Callable[[int], None], *kept: object) -> None:
-        self.address, self._release, self._kept = address, release, kept
-        self._process = os.getpid()
+    address: int
 
-    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
-        if getpid() == self._process:  # in the child of a fork nothing of the parent's is touched
-            self._release(self.address)
+    def __new__(cls, address: int, release: Callable[[int], None], *kept: object) -> Self:
+        made = super().__new__(cls, release, address)
+        made.address, made._kept = address, kept
+        return made
+
+    _kept: tuple[object, ...]
+    __del__ = partial.__call__
+
+
+def _let_be() -> None:
+    """In the child of a fork nothing of the parent's is touched."""
+    Handle.__del__ = _untouched  # type: ignore[assignment]
+
+
+def _untouched(handle: Handle) -> None:
+    pass
 
 
 def library() -> Library:

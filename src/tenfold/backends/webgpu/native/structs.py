@@ -141,8 +141,8 @@ GroupDescriptor = _struct(
     ("entries", POINTER(GroupEntry)),
 )  # fmt: skip
 
-MapTold = _struct(
-    "MapTold", ("status", c_uint32), ("message", View), ("first", c_void_p), ("second", c_void_p)
+Told = _struct(
+    "Told", ("status", c_uint32), ("message", View), ("first", c_void_p), ("second", c_void_p)
 )
 
 INSTANCE_EXTRAS = 0x00030004
@@ -162,5 +162,5 @@ F16, SUBGROUPS, F64, I64 = 0x0000000B, 0x00030021, 0x0003001D, 0x00030026  # fea
 
 _callback = ctypes.CFUNCTYPE
 DeviceFound = _callback(None, c_uint32, c_void_p, View, c_void_p, c_void_p)
-Mapped = _callback(None, c_uint32, View, c_void_p, c_void_p)
+Done = _callback(None, c_uint32, View, c_void_p, c_void_p)
 Failed = _callback(None, c_void_p, c_uint32, View, c_void_p, c_void_p)  # and lost

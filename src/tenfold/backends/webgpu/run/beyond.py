@@ -23,8 +23,6 @@ from tenfold.types import DTYPES
 
 Array = np.ndarray[Any, Any]
 
-OTHERS = 4  # bindings of a kernel that are no buffers of its own: faults, words, zeros, scratch
-
 
 def beyond(call: SizedKernel, target: WebGPUTarget) -> str | None:
     """Why a kernel can't run on an adapter, or None."""
@@ -36,10 +34,10 @@ def beyond(call: SizedKernel, target: WebGPUTarget) -> str | None:
             f"it touches an array of {largest >> 20} MiB, and {target.adapter} shows a kernel "
             f"{target.storage_bytes >> 20} MiB of one"
         )
-    if len(kernel.buffers) + OTHERS > target.storage_buffers:
+    if len(kernel.buffers) > target.arrays:
         return (
             f"it touches {len(kernel.buffers)} arrays, and {target.adapter} shows a kernel "
-            f"{target.storage_buffers - OTHERS}"
+            f"{target.arrays}"
         )
     return None
 

@@ -31,7 +31,7 @@ Array = np.ndarray[Any, Any]
 
 SENT = 512  # dispatches in one submission
 MOST_AHEAD = 32  # rounds that are sent before one is known to be wanted
-AHEAD = 8  # submissions that are not waited for
+MARKED, AHEAD = 4, 2  # submissions between marks, and marks that are not waited for
 PIECE = 64 << 20  # bytes that come back at once
 
 
@@ -49,7 +49,6 @@ class Execution:
         self.room, self.device, self.callbacks = room, room.device, callbacks
         self.careful, self._mover = careful, mover
         self._commands: Commands | None = None
-        self._sent = room.sent
 
     @property
     def commands(self) -> Commands:
@@ -105,9 +104,13 @@ class Execution:
         if self._commands is None:
             return
         commands, self._commands = self._commands, None
-        self._sent.append(commands.submit())
-        if len(self._sent) > AHEAD:
-            self.device.wait_for(self._sent.pop(0))
+        commands.submit()
+        room = self.room
+        room.submitted += 1
+        if room.submitted % MARKED == 0:
+            room.marks.append(self.device.mark())
+            if len(room.marks) > AHEAD:
+                self.device.reach(room.marks.pop(0))
 
     def read(self, wanted: Sequence[tuple[Range, TensorType]]) -> list[Array]:
         """What lies in these ranges when everything before is done. Raises if a kernel told of a
@@ -148,8 +151,9 @@ class Execution:
             placed.append((at, array))
             at += _room(array)
         self.submit()
-        self._sent.clear()
         self.device.read(staging, placed)
+        while self.room.marks:
+            self.device.reach(self.room.marks.pop())
 
     def put(self, where: Range, array: Array) -> None:
         """Have an array lie there, and nothing else changed."""

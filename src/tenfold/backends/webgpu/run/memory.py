@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold.backends.webgpu.native import structs as s
 from tenfold.backends.webgpu.native.buffer import Buffer, Place, Range
-from tenfold.backends.webgpu.native.device import MEMORY, Device
+from tenfold.backends.webgpu.native.device import MEMORY, Answer, Device
 from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.frozen import frozen
 from tenfold.plan import Plan
@@ -123,7 +123,8 @@ class Room:
         self.words = Words(device, max(target.alignment, 16))
         self.staging = Staging(device)
         self.known = {}
-        self.sent: list[int] = []  # submissions that may be under way
+        self.submitted = 0
+        self.marks: list[Answer] = []  # behind some of what was submitted, which may be under way
         self._more: dict[object, Range] = {}
 
     @property

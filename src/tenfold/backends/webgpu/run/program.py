@@ -16,7 +16,7 @@ from tenfold.backends.program import Array, Dispatch, PlanMemory
 from tenfold.backends.python_dispatch import PythonDispatch
 from tenfold.backends.webgpu.array import DeviceArray
 from tenfold.backends.webgpu.native.buffer import Range
-from tenfold.backends.webgpu.native.device import LESS, Device
+from tenfold.backends.webgpu.native.device import LESS, release_spare
 from tenfold.backends.webgpu.run.beside_cpu import quicker_on_cpu
 from tenfold.backends.webgpu.run.execute import Execution, Faulted
 from tenfold.backends.webgpu.run.kept import itself, run_kept
@@ -45,16 +45,14 @@ KEPT = 1 << 30  # bytes that programs may keep while nobody calls them, when one
 
 
 def release_rooms() -> int:
-    """Give back the device memory that programs keep while nobody calls them: how many bytes."""
-    freed, devices = 0, set[Device]()
+    """Give back the device memory that programs keep while nobody calls them, and that of arrays
+    which are gone: how many bytes."""
+    freed = 0
     for program in list(_programs):
         with suppress(IndexError):  # whoever calls meanwhile takes one, too
             while True:
                 freed += program.rooms.pop().room.nbytes
-                devices.add(program.device)
-    for device in devices:
-        device.forget()
-    return freed
+    return freed + release_spare()
 
 
 def kept_bytes() -> int:

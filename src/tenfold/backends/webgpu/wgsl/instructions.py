@@ -23,7 +23,8 @@ from tenfold.errors import Unsupported
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
 _COMPARED = {"eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_LOGIC = {"and": "&&", "or": "||", "xor": "!=", "eq": "==", "ne": "!="}
+# Of && and || naga makes branches.
+_LOGIC = {"and": "&", "or": "|", "xor": "!=", "eq": "==", "ne": "!="}
 _ARITHMETIC = ("add", "sub", "mul", "div", "fma", "sqrt")
 _NAME = re.compile(r"(?!true|false)[a-z]\w*(?:\[\d\])?")
 _CONVERSIONS = {

@@ -44,7 +44,7 @@ fn round64(x: f64) -> f64 {
   let down = floor(size);
   let over = k64(size - k64(down));
   let odd = !(k64(floor(k64(down * 0.5lf)) * 2.0lf) == down);
-  let up = over > 0.5lf || (over == 0.5lf && odd);
+  let up = (over > 0.5lf) | ((over == 0.5lf) & odd);
   return signed_as(select(down, k64(down) + 1.0lf, up), x);
 }""",
     # Conversions of 64 bits by halves, since drivers have some wrong.
@@ -88,31 +88,71 @@ fn i64_of_f64(x: f64) -> i64 {
     """\
 fn scale32(e: i32) -> f32 { return bitcast<f32>(bitcast<u32>(e + 127) << 23u); }""",
     """\
-fn div32(a: f32, b: f32) -> f32 {
-  let ba = bitcast<u32>(a) & 0x7fffffffu;
-  let bb = bitcast<u32>(b) & 0x7fffffffu;
-  let ea = i32(ba >> 23u);
-  let eb = i32(bb >> 23u);
-  if (ea == 0 || eb == 0 || ea == 255 || eb == 255) { return a / b; }
-  let x = bitcast<f32>((bitcast<u32>(a) & 0x807fffffu) | 0x3f800000u);
-  let y = bitcast<f32>((bitcast<u32>(b) & 0x807fffffu) | 0x3f800000u);
+fn near32(x: f32, y: f32) -> f32 {
   let q = k32(x / y);
   let r = k32(1.0 / y);
   let q1 = k32(fma(fma(-q, y, x), r, q));
   let near = k32(fma(fma(-q1, y, x), r, q1));
+  // Or the neighbour that what is left points to, if that leaves less.
+  let left = fma(-near, y, x);
+  let more = (bitcast<u32>(left) ^ bitcast<u32>(x)) >> 31u;
+  let other = bitcast<f32>(bitcast<u32>(near) + 1u - 2u * more);
+  let less = fma(-other, y, x);
+  let is_less = (bitcast<u32>(less) & 0x7fffffffu) < (bitcast<u32>(left) & 0x7fffffffu);
+  return select(near, other, is_less);
+}""",
+    """\
+fn div32(a: f32, b: f32) -> f32 {
+  let ba = bitcast<u32>(a) & 0x7fffffffu;
+  let bb = bitcast<u32>(b) & 0x7fffffffu;
+  // Both between 2**-63 and 2**63: nothing on the way is too large or too small.
+  if ((ba - 0x20000000u < 0x3f000000u) & (bb - 0x20000000u < 0x3f000000u)) { return near32(a, b); }
+  let ea = i32(ba >> 23u);
+  let eb = i32(bb >> 23u);
+  // Drivers multiply by an inverse, which is 0 for what is huge.
+  let sign = bitcast<u32>(b) & 0x80000000u;
+  if ((ea == 255) & (eb < 255)) { return bitcast<f32>(bitcast<u32>(a) ^ sign); }
+  if ((ea == 0) | (eb == 0) | (eb == 255)) { return a / b; }
+  let x = bitcast<f32>((bitcast<u32>(a) & 0x807fffffu) | 0x3f800000u);
+  let y = bitcast<f32>((bitcast<u32>(b) & 0x807fffffu) | 0x3f800000u);
+  let near = k32(near32(x, y));
   let e = ea - eb;
-  let half = e / 2;
-  if (e > -125 && e < 127) { return near * scale32(e); }
-  return k32(near * scale32(half)) * scale32(e - half);
+  if (e < -124) { return tiny32(near, fma(-near, y, x), x, e); }
+  if (e < 127) { return near * scale32(e); }
+  return k32(near * scale32(e / 2)) * scale32(e - e / 2);
+}""",
+    # A quotient that was rounded already, with what it leaves of a dividend: where few digits stay
+    # that says which way halves go.
+    """\
+fn tiny32(q: f32, left: f32, x: f32, e: i32) -> f32 {
+  let b = bitcast<u32>(q);
+  let less = 1 - e - i32((b >> 23u) & 255u);
+  if (less < 1) { return k32(q * scale32(e + 64)) * scale32(-64); }
+  let shift = u32(min(less, 26));
+  let whole = (b & 0x7fffffu) | 0x800000u;
+  let cut = whole & ((1u << shift) - 1u);
+  let half = 1u << (shift - 1u);
+  let exact = (bitcast<u32>(left) & 0x7fffffffu) == 0u;
+  let more = ((bitcast<u32>(left) ^ bitcast<u32>(x)) >> 31u) == 0u;
+  let odd = ((whole >> shift) & 1u) == 1u;
+  let up = (cut > half) | ((cut == half) & select(more, odd, exact));
+  return bitcast<f32>((b & 0x80000000u) | ((whole >> shift) + select(0u, 1u, up)));
 }""",
     """\
 fn sqrt32(x: f32) -> f32 {
   let e = bitcast<u32>(x) >> 23u;
-  let s = sqrt(x);
-  if (e < 30u || e > 225u) { return s; }
+  if ((e == 0u) | (e > 254u)) { return sqrt(x); }
+  // Near 1 nothing on the way is lost.
+  let half = select(select(0, -48, e > 190u), 48, e < 64u);
+  let y = k32(x * scale32(2 * half));
+  let s = sqrt(y);
   let h = k32(0.5 / s);
-  let near = k32(fma(fma(-s, s, x), h, s));
-  return fma(fma(-near, near, x), h, near);
+  let near = k32(fma(fma(-s, s, y), h, s));
+  // A root lies between what is nearest to it and a neighbour.
+  let below = bitcast<f32>(bitcast<u32>(near) - 1u);
+  let above = bitcast<f32>(bitcast<u32>(near) + 1u);
+  let least = select(near, below, fma(-near, below, y) <= 0.0);
+  return select(least, above, fma(-near, above, y) > 0.0) * scale32(-half);
 }""",
 ]
 _FUNCTIONS = {text.split("(")[0].removeprefix("fn "): text for text in _TEXTS}

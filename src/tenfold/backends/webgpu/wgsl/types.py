@@ -32,6 +32,26 @@ def floating(dtype: str) -> bool:
     return dtype in ("f32", "f64")
 
 
+def shared(ty: str) -> str:
+    """The type of a register's values in memory of a workgroup or between dispatches, where there
+    are no bools, or where drivers have them wrong.
+
+    >>> shared("bool"), to_shared("bool", "t1_"), of_shared("bool", "s0[i]"), shared("f32")
+    ('u32', 'select(0u, 1u, t1_)', '(s0[i] != 0u)', 'f32')
+    """
+    return "u32" if ty == "bool" else ty
+
+
+def to_shared(ty: str, x: str) -> str:
+    """What is written there."""
+    return f"select(0u, 1u, {x})" if ty == "bool" else x
+
+
+def of_shared(ty: str, x: str) -> str:
+    """What is read there."""
+    return f"({x} != 0u)" if ty == "bool" else x
+
+
 def constant(dtype: str, raw: bytes) -> str:
     """A constant given as raw bytes. Floats that drivers compute with by themselves (0, 1 and -1,
     infinities and NaN) are hidden from them, by another zero than barriers have (`wgsl/writer`).
