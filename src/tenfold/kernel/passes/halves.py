@@ -7,14 +7,7 @@ import numpy as np
 from tenfold.kernel.ir.kernel import Instruction, Kernel
 from tenfold.kernel.ir.legal import kind
 from tenfold.kernel.passes.floats import following
-from tenfold.kernel.passes.rewrite import (
-    INSTRUCTION,
-    SHORT_NANS,
-    Brain,
-    Rewriter,
-    Values,
-    rewrite,
-)
+from tenfold.kernel.passes.rewrite import Rewriter, Values, rewrite
 from tenfold.types import DTYPES
 
 HALVES = ("f16", "bf16")
@@ -29,9 +22,9 @@ _EXACT = frozenset(_EXACT_OPS.split())
 _ARITHMETIC = frozenset(("add", "sub", "mul", "div"))
 
 
-def widen_halves(kernel: Kernel, brain: Brain = SHORT_NANS) -> Kernel:
-    """A kernel without values of f16 and bf16: they are f32, and bits of u16 in memory. `brain`
-    is how the target rounds to bf16."""
+def widen_halves(kernel: Kernel, brain: bool = False) -> Kernel:
+    """A kernel without values of f16 and bf16: they are f32, and bits of u16 in memory. With
+    `brain` the target rounds to bf16 by an instruction; else integers do it."""
     touched = any(i.dtype in HALVES for i in kernel.instructions)
     return rewrite(kernel, _rule, _bits, brain) if touched else kernel
 
@@ -67,8 +60,8 @@ def _rule(b: Rewriter, i: Instruction, args: list[Values]) -> Values:
         return (found if exact else rounded(b, i.dtype, found),)
     if i.op in _EXACT:
         return (found,)
-    # Arithmetic hands on the NaN of an operand or makes one, with nothing in its low bits there.
-    return (rounded(b, i.dtype, found, short=i.op in _ARITHMETIC and b.brain == SHORT_NANS),)
+    # Arithmetic hands on the NaN of an operand, or makes one with nothing in its low bits.
+    return (rounded(b, i.dtype, found, short=i.op in _ARITHMETIC),)
 
 
 def _moved(b: Rewriter, i: Instruction, args: list[Values]) -> int:
@@ -85,7 +78,7 @@ def _value(b: Rewriter, dtype: str, bits: int) -> int:
     """The f32 of what is held in sixteen bits."""
     if dtype == "f16":
         return b.do("from_half", bits)
-    if b.brain == INSTRUCTION:
+    if b.brain:
         return b.do("from_bfloat", bits)
     high = b.do("shl", b.cast(bits, "u32"), b.const("u32", 16))
     return b.bitcast(high, "f32")
@@ -113,7 +106,7 @@ def rounded(b: Rewriter, dtype: str, x: int, short: bool = False, given: bool = 
     `given`, not computed, keeps its sign and the bits that fit."""
     if dtype == "f16":
         return b.do("from_half", b.do("to_half", x))
-    if b.brain == INSTRUCTION and not given:
+    if b.brain and not given:
         return b.do("from_bfloat", b.do("to_bfloat", x))
 
     def const(value: int) -> int:

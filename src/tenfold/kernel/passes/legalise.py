@@ -14,12 +14,12 @@ from tenfold.kernel.passes.contract import contract
 from tenfold.kernel.passes.floats import floating
 from tenfold.kernel.passes.halves import widen_halves
 from tenfold.kernel.passes.integers import integer
-from tenfold.kernel.passes.rewrite import SHORT_NANS, Brain, Rewriter, Values, rewrite
+from tenfold.kernel.passes.rewrite import Rewriter, Values, rewrite
 
 
-def legalise(kernel: Kernel, fused: bool, brain: Brain = SHORT_NANS) -> Kernel:
+def legalise(kernel: Kernel, fused: bool, brain: bool = False) -> Kernel:
     """The legal kernel that computes what a kernel means; `fused` where products may go unrounded
-    into sums; `brain` is how the target rounds to bf16."""
+    into sums, `brain` where the target rounds to bf16 by an instruction."""
     kernel = spell_out(widen_halves(part_complex(kernel), brain))
     return contract(kernel) if fused else kernel
 
@@ -33,7 +33,7 @@ def spell_out(kernel: Kernel) -> Kernel:
 
 
 @cache
-def update(name: str, dtype: str, brain: Brain = SHORT_NANS) -> Kernel:
+def update(name: str, dtype: str, brain: bool = False) -> Kernel:
     """What a store with an update makes of what is there (the parts of parameter 0) and what is
     given (of parameter 1), all as they lie in memory: what this kernel stores."""
     b = Builder()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -22,23 +21,16 @@ from tenfold.kernel.ir.kernel import (
 from tenfold.kernel.ir.legal import BOOL, ELEMENTWISE, SAME, kind
 from tenfold.types import DTYPES
 
-# How a target rounds to bf16: by an instruction of its own; or by integers, where the NaN that it
-# computes has nothing in its low bits, or may have what it likes.
-Brain = Literal["instruction", "short NaNs", "long NaNs"]
-INSTRUCTION: Brain = "instruction"
-SHORT_NANS: Brain = "short NaNs"
-LONG_NANS: Brain = "long NaNs"
-
 Values = tuple[int, ...]  # what stands for a value: one, or the parts of a complex number
 
 
 class Rewriter(Builder):
     """Collects the new kernel. `at` says what stands for each old value."""
 
-    def __init__(self, kernel: Kernel, brain: Brain = SHORT_NANS) -> None:
+    def __init__(self, kernel: Kernel, brain: bool = False) -> None:
         super().__init__(kernel.fold)
         self.old = kernel
-        self.brain = brain
+        self.brain = brain  # whether the target rounds to bf16 by an instruction
         self.axes, self.buffers = list(kernel.axes), list(kernel.buffers)
         self.params = list(kernel.params)
         self.at: list[Values] = []
@@ -94,7 +86,7 @@ Written = Callable[[Rewriter, str, Values], Values]
 
 
 def rewrite(
-    kernel: Kernel, rule: Rule, written: Written | None = None, brain: Brain = SHORT_NANS
+    kernel: Kernel, rule: Rule, written: Written | None = None, brain: bool = False
 ) -> Kernel:
     """The kernel with each instruction replaced by what a rule makes of it; `written` says what is
     stored for a value in a buffer of a dtype."""

@@ -34,7 +34,6 @@ from tenfold.kernel.ir.kernel import SEQUENTIAL, Free, Kernel
 from tenfold.kernel.ir.number import Facts
 from tenfold.kernel.passes.keep import recompute
 from tenfold.kernel.passes.legalise import legalise
-from tenfold.kernel.passes.rewrite import INSTRUCTION
 
 _BLOCK = 128  # threads that have loops of their own
 
@@ -52,7 +51,7 @@ def emit(
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=not strict, brain=INSTRUCTION)
+    legal = legalise(recompute(kernel), fused=not strict, brain=True)
 
     def begin(kernel: Kernel) -> FunctionWriter:
         return FunctionWriter(kernel, target, odd)

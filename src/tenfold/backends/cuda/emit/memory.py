@@ -12,7 +12,6 @@ from tenfold.backends.llvm.writer import MEMORY, SIZES, Writer, kind, scalar_tex
 from tenfold.kernel.ir.index import AXIS, Index
 from tenfold.kernel.ir.kernel import READ, Store
 from tenfold.kernel.passes.legalise import update
-from tenfold.kernel.passes.rewrite import INSTRUCTION
 
 PACKED = 16  # bytes of one access at most
 GLOBAL = "ptr addrspace(1)"
@@ -204,7 +203,7 @@ def joined(
     w: Writer, name: str, dtype: str, there: Sequence[Text], given: Sequence[Text]
 ) -> list[Text]:
     """What an update makes of what is there and what is given, as both lie in memory."""
-    legal = update(name, dtype, INSTRUCTION)
+    legal = update(name, dtype, brain=True)
     values: list[Text] = []
     for i in legal.instructions:
         if i.op == "param":

@@ -18,7 +18,6 @@ from tenfold.kernel.ir.number import Facts
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.kernel.passes.keep import recompute
 from tenfold.kernel.passes.legalise import legalise
-from tenfold.kernel.passes.rewrite import LONG_NANS
 
 
 def prepare(call: SizedKernel, target: WebGPUTarget, strict: bool = False) -> tuple[Shader, Facts]:
@@ -32,7 +31,7 @@ def emit(kernel: Kernel, target: WebGPUTarget, strict: bool = False) -> Shader:
     choice = LaneChoice(kernel)
     lanes = choice.best()
     order = choice.within(lanes)
-    legal = legalise(recompute(kernel), fused=target.fma and not strict, brain=LONG_NANS)
+    legal = legalise(recompute(kernel), fused=target.fma and not strict, brain=True)
     reason = lacking(legal, target)
     if reason is not None:
         raise Unsupported(reason, fix="compute it on the CPU")

@@ -16,7 +16,6 @@ from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import Store
 from tenfold.kernel.ir.legal import in_memory
 from tenfold.kernel.passes.legalise import update
-from tenfold.kernel.passes.rewrite import LONG_NANS
 
 
 def load(v: Invocation, value: int) -> None:
@@ -130,7 +129,7 @@ def write(v: Invocation, buffer: int, at: str, values: Sequence[str]) -> None:
 
 def joined(w: Writer, name: str, dtype: str, there: list[str], given: list[str]) -> list[str]:
     """What an update makes of what is there and what is given, as both lie in memory."""
-    legal = update(name, dtype, LONG_NANS)
+    legal = update(name, dtype, brain=True)
     values: list[str] = []
     w.computed.update(given)  # for all that is known
     for i in legal.instructions:

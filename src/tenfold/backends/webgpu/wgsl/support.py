@@ -14,7 +14,6 @@ from tenfold.kernel.ir.index import Index
 from tenfold.kernel.ir.kernel import Instruction, Kernel
 from tenfold.kernel.ir.legal import in_memory
 from tenfold.kernel.passes.legalise import legalise
-from tenfold.kernel.passes.rewrite import LONG_NANS
 
 _FEATURES = {"f64": "f64", "i64": "i64", "u64": "i64"}  # what a dtype asks of an adapter
 _CALLED = {"f64": "64-bit floats", "i64": "64-bit integers"}
@@ -29,7 +28,7 @@ def missing(
     out = b.buffer(result, 1, "write")
     b.store(out, Index(), b.op(instruction, result, *(b.param(dtype) for dtype in operands)))
     try:
-        legal = legalise(b.finish(), fused=target.fma, brain=LONG_NANS)
+        legal = legalise(b.finish(), fused=target.fma, brain=True)
     except Unsupported as error:
         return error.message
     return lacking(legal, target)
