@@ -424,18 +424,17 @@ def loop_times(maths: str, asked: list[str]) -> dict[str, dict[str, dict[str, fl
 
 def many(*arrays: Any) -> Any:
     """As many kernels as there are arrays: none does what another does."""
-    ones = (
-        np.exp,
-        np.tanh,
-        np.sin,
-        np.cos,
-        np.arctan,
-        np.cbrt,
-        np.sinh,
-        np.expm1,
-        np.log1p,
-        np.sqrt,
-    )
+
+    def sigmoid(x: Any) -> Any:
+        return 1 / (1 + np.exp(-x))
+
+    def gelu(x: Any) -> Any:
+        return x * sigmoid(np.float32(1.702) * x)
+
+    def relu(x: Any) -> Any:
+        return np.maximum(x, np.float32(0))
+
+    ones = (np.exp, np.tanh, np.sqrt, np.log1p, np.square, abs, sigmoid, gelu, relu, np.reciprocal)
     made = []
     for n, x in enumerate(arrays):
         outer, inner = ones[n // 10], ones[n % 10]

@@ -23,6 +23,7 @@ from tenfold.frozen import frozen
 
 _HASH = 0x5EED
 _SMALL = (-1, 0, 1)
+_ONE_BY_ONE = 8  # looks at facts before they are written as a function
 
 
 @frozen(order=True)
@@ -90,6 +91,7 @@ class Facts:
         self.keys: dict[int, int] = {}  # the places of numbers that stay apart, by value
         self._known: dict[Any, int] = {}
         self._test: tuple[int, tuple[int, ...], Callable[[Sequence[int]], Any]] | None = None
+        self._tried = 0  # how often they were looked at one by one
 
     def compute(self, operation: str, a: Any, b: Any) -> Number:
         at = self._at(operation, self.place(a), self.place(b))
@@ -133,14 +135,36 @@ class Facts:
 
     def at(self, sizes: Sequence[int], wanted: tuple[int, ...]) -> tuple[Any, ...] | None:
         """What the numbers in these places are for other sizes; None where a fact does not hold.
-        Once nothing is asked any more, the same places are asked for each time."""
+        Once nothing is asked any more, the same places are asked for each time: then they are
+        written as a function, which takes as long as some dozens of looks at them one by one."""
         kept = self._test
-        if kept is None or kept[:2] != (len(self.asked), wanted):
-            kept = self._test = len(self.asked), wanted, self._written(wanted)
         try:
+            if kept is None or kept[:2] != (len(self.asked), wanted):
+                if self._tried < _ONE_BY_ONE:
+                    self._tried += 1
+                    return self._one_by_one(sizes, wanted)
+                kept = self._test = len(self.asked), wanted, self._written(wanted)
             return kept[2](sizes)  # type: ignore[no-any-return]
         except ArithmeticError:  # what was no divisor there is one here
             return None
+
+    def _one_by_one(self, sizes: Sequence[int], wanted: tuple[int, ...]) -> tuple[Any, ...] | None:
+        made = self.made
+        needed = {*wanted, *self.keys.values(), *self.asked}
+        for at in range(len(made) - 1, len(self.sizes) - 1, -1):
+            row = made[at]
+            if at in needed and isinstance(row, Computed):
+                needed.update((row.first, row.second))
+        values: list[Any] = [*sizes, *made[len(self.sizes) :]]
+        for at in sorted(needed):
+            row = made[at]
+            if isinstance(row, Computed):
+                values[at] = _OPERATIONS[row.operation](values[row.first], values[row.second])
+                if at in self.asked and bool(values[at]) != self.asked[at]:
+                    return None
+        if len({values[at] for at in self.keys.values()}) != len(self.keys):
+            return None
+        return tuple(values[at] for at in wanted)
 
     def _written(self, wanted: tuple[int, ...]) -> Callable[[Sequence[int]], Any]:
         """The facts as a function of sizes: it is called for each new one."""
