@@ -33,6 +33,7 @@ from tests.backends.cuda.simulated import SimulatedGpu, SimulatedPlace
 
 pytestmark = pytest.mark.skipif(unsupported() is not None, reason=str(unsupported()))
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
+ROWS = np.array([0, 2])
 
 
 class FailingGpu(SimulatedGpu):
@@ -324,6 +325,32 @@ def test_a_bad_index_of_numpys(gpu: FailingGpu, python: Python) -> None:
         assert python.calls == 0
 
 
+def test_a_bad_index_on_the_device(gpu: FailingGpu, python: Python) -> None:
+    """Native code waits, and leaves it to Python to say what is wrong, and where."""
+    f = tn.jit(lambda x, i, n: (x * n + 1)[i], backend="cuda")
+    good, bad = np.array([0, 2]), np.array([0, 9])
+    f(X, good, 2.0)
+    assert f.ready(120)
+    x = there(X)
+    for _ in range(2):
+        f(x, there(good), 2.0)
+    for _ in range(3):
+        with pytest.raises(IndexProblem, match=r"index 9 .*(.|\n)*test_native"):
+            f(x, there(bad), 2.0)
+        python.calls = 0
+        for n in (2.0, 3.0):
+            np.testing.assert_array_equal(f(x, there(good), n).numpy(), (X * n + 1)[good])
+        assert python.calls == 0
+    assert tn.release_memory()
+    for _ in range(2):
+        np.testing.assert_array_equal(f(x, there(good), 4.0).numpy(), (X * 4 + 1)[good])
+    gpu.fails = {"wait"}
+    np.testing.assert_array_equal(f(x, there(good), 5.0).numpy(), (X * 5 + 1)[good])
+    gpu.fails = set()
+    for _ in range(2):
+        np.testing.assert_array_equal(f(x, there(good), 5.0).numpy(), (X * 5 + 1)[good])
+
+
 def test_what_was_handed_on_is_not_for_native_code(gpu: FailingGpu, python: Python) -> None:
     f, x = jitted(lambda x: x + 1, X), there(X)
     f(x)
@@ -424,19 +451,21 @@ def test_many_threads(released: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         forget()
     try:
         f = tn.jit(lambda x, y: x * y + 1, backend="cuda", verify="off")
-        f(X, X)
+        g = tn.jit(lambda x, i: x[i], backend="cuda", verify="off", keep=True)
+        f(X, X), g(X, ROWS)
         program = f.plan(X, X).program
         wrong, gate = list[BaseException](), threading.Barrier(24)
         before = program.answered
 
         def work() -> None:
             try:
-                x = there(X)
+                x, i = there(X), there(ROWS)
                 gate.wait()
                 for _ in range(100):
                     assert f(X, X).shape == X.shape
                     y = f(x, x)
                     assert f(y, x).shape == X.shape
+                    assert g(y, i).shape == (2, 4)
             except BaseException as error:
                 wrong.append(error)
 

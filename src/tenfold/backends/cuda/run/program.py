@@ -21,7 +21,7 @@ from tenfold.backends.cuda.run.kept import DeviceDispatch, giver, run_kept
 from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
-from tenfold.backends.cuda.run.replay import Replay, single
+from tenfold.backends.cuda.run.replay import Replay, whole
 from tenfold.backends.cuda.run.room import Room, starts_of
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.run.stepper import CudaStepper
@@ -92,7 +92,9 @@ class CudaProgram(DeviceProgram):
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
         self._partial = max((found.partial for found in self.code.values()), default=0)
-        self.single = single(plan, self.target)
+        self.whole = whole(plan, self.target)
+        # Nobody has to wait for what can't fail.
+        self.single = self.whole and not any(k.checks for k in plan.kernels)
         self._rooms: list[Room] = []
         self.native: weakref.WeakSet[Any] = weakref.WeakSet()  # rooms that native entries have
         self.constants = self._uploaded()
