@@ -23,6 +23,7 @@ from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.record import Surroundings
 from tenfold.backends.cuda.run.replay import Replay, whole
 from tenfold.backends.cuda.run.room import Room, starts_of
+from tenfold.backends.cuda.run.sending import Sender
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.run.stepper import CudaStepper
 from tenfold.backends.cuda.target import CudaTarget, target_remark
@@ -267,8 +268,10 @@ class CudaProgram(DeviceProgram):
     def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
         """One run on arrays that are copied as they are."""
         device, stream, first = self.device, room.stream, len(self.parameters)
-        for place, array in zip(room.places, given, strict=False):
-            device.upload(place, array, stream)
+        if room.sender is None:
+            room.sender = Sender(device, self.results, self.parameters)
+        for n, array in enumerate(given):
+            room.sender.send(n, room.places[n], array, stream)
         replay.run(room.places, stream)
         made = [
             self.results.array(t) if t.nbytes >= PINNED else np.empty(t.shape, t.dtype)

@@ -13,6 +13,7 @@ from tenfold.backends.device_program import Captures
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.run.replay import Replay
+    from tenfold.backends.cuda.run.sending import Sender
 
 _ALIGN = 256
 
@@ -32,6 +33,7 @@ class Room:
 
     replay: Replay | None = None
     captured: Captures | None = None  # what lies in its last inputs
+    sender: Sender | None = None  # of large arguments
     under_way = False  # whether something in the main stream may still be at it
 
     def __init__(self, device: Device, sizes: Sequence[int], arena: int, partial: int) -> None:
