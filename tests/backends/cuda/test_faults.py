@@ -15,7 +15,9 @@ import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.cuda import assemble
 from tenfold.backends.cuda.driver import device, library
+from tenfold.backends.cuda.entry import code
 from tenfold.backends.cuda.faults import bytes_text
+from tenfold.backends.cuda.run import program
 from tenfold.backends.cuda.run.program import release_rooms
 from tenfold.cache import plans
 from tenfold.errors import DeviceMemoryProblem, DeviceProblem, IndexProblem
@@ -249,3 +251,13 @@ def test_two_gpus_in_one_thread(fake: FakeLibrary) -> None:
     assert (first.device.number, second.device.number) == (0, 1)
     with pytest.raises(DeviceProblem, match="lies on cuda:1, and the program runs on cuda:0"):
         f(second)
+
+
+def test_who_answers_calls_is_said(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tn.backends()["cuda"]["entry"] == "native"
+    monkeypatch.setattr(code, "unsupported", lambda: "it is made for CPython")
+    assert tn.backends()["cuda"]["entry"] == "Python's, because it is made for CPython"
+    monkeypatch.setattr(program, "unsupported", lambda: "it is made for CPython")
+    f = doubled()
+    for _ in range(3):
+        assert f(X).shape == f(tn.device_put(X, "cuda")).shape == X.shape
