@@ -16,6 +16,8 @@ import tenfold as tn
 from tenfold.backends import registry
 from tenfold.backends.cuda import assemble
 from tenfold.backends.cuda.driver import device, library
+from tenfold.backends.cuda.entry import code
+from tenfold.backends.cuda.run import program
 from tenfold.backends.cuda.run.program import release_rooms
 from tenfold.backends.cuda.run.stepper import CudaStepper
 from tenfold.backends.device_memory import bytes_text
@@ -277,3 +279,13 @@ def test_a_check_without_memory_finds_nothing_wrong(
     assert certificate is not None
     assert not certificate.complete
     assert "memory" in str(certificate)
+
+
+def test_who_answers_calls_is_said(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tn.backends()["cuda"]["entry"] == "native"
+    monkeypatch.setattr(code, "unsupported", lambda: "it is made for CPython")
+    assert tn.backends()["cuda"]["entry"] == "Python's, because it is made for CPython"
+    monkeypatch.setattr(program, "unsupported", lambda: "it is made for CPython")
+    f = doubled()
+    for _ in range(3):
+        assert f(X).shape == f(tn.device_put(X, "cuda")).shape == X.shape

@@ -35,6 +35,7 @@ from tenfold.types import BFLOAT16, DType, TensorType, as_dtype
 if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
 
+SMALL = 1 << 16  # bytes of plain memory that the driver has read when it is told to send them
 ALIGNED = 16  # bytes: what kernels' buffers begin at multiples of
 
 
@@ -205,8 +206,10 @@ def put(given: Any, device: Device) -> DeviceArray:
         return copied(found, device)
     host = host_array(given)
     made = DeviceArray(device, host.shape, host.dtype)
-    device.upload(made.address, host, device.main)
-    device.wait(device.main)
+    small = host.nbytes <= SMALL
+    device.upload(made.address, np.array(host) if small else host, device.main)
+    if not small:
+        device.wait(device.main)
     return made
 
 

@@ -153,14 +153,16 @@ class Place:
 
     def _describe(self) -> Mapping[str, str]:
         from tenfold.backends.cuda.driver.device import gpu
+        from tenfold.backends.cuda.entry.code import unsupported
 
-        one = gpu(self.number)
+        one, why = gpu(self.number), unsupported()
         free, every = one.memory()
         return {
             "target": str(self.target()),
             "gpu": f"{one.name}, {one.processors} multiprocessors",
             "memory": f"{free / 2**30:.1f} of {every / 2**30:.1f} GiB free",
             "driver": f"CUDA {version_text(one.version)}",
+            "entry": "native" if why is None else f"Python's, because {why}",
             **_found(one.version // 1000),
         }
 

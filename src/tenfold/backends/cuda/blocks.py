@@ -38,9 +38,7 @@ class Blocks:
     def __init__(self, device: Device) -> None:
         self._device = weakref.ref(device)
         self._free: dict[int, list[int]] = {}
-        self._shared: list[
-            tuple[int, int]
-        ] = []  # those that others may still be at, and their bytes
+        self._shared: list[tuple[int, int]] = []  # others may still be at these: and their bytes
         self._given = 0  # bytes that were kept at most
         self._parts: dict[int, list[int]] = {}  # of blocks that small ones are parts of
         self._whole: dict[int, int] = {}  # which block one is part of

@@ -13,9 +13,8 @@ import pytest
 
 import tenfold as tn
 from tenfold.backends import registry
-from tenfold.backends.cuda.array import DeviceArray
+from tenfold.backends.cuda.array import SMALL, DeviceArray
 from tenfold.backends.cuda.entry.code import unsupported
-from tenfold.backends.cuda.run.kept import SMALL
 from tenfold.cache import plans
 from tenfold.errors import IndexProblem
 from tests.backends.cuda.late import LateGpu
@@ -92,6 +91,18 @@ def test_numbers_that_change_from_call_to_call(gpu: LateGpu) -> None:
         asked = len(gpu.native)
         f(x, *numbers[-1])  # they lie there
         assert gpu.native[asked:].count("fill") == 0
+
+
+def test_what_is_put_there_is_waited_for_if_it_is_large(gpu: LateGpu) -> None:
+    mine = X.copy()
+    gpu.waited.clear()
+    made = there(mine)
+    mine[...] = 0  # it was read
+    assert gpu.waited == []
+    np.testing.assert_array_equal(made.numpy(), X)
+    gpu.waited.clear()
+    there(np.ones(SMALL // 4 + 1, np.float32))
+    assert gpu.waited == [gpu.main]
 
 
 def test_a_large_argument_is_waited_for(gpu: LateGpu) -> None:

@@ -23,7 +23,6 @@ from tenfold.backends.cuda.array import DeviceInput
 from tenfold.backends.cuda.blocks import Kind, kind_of
 from tenfold.backends.cuda.entry.code import cpu_gate, entries
 from tenfold.backends.cuda.entry.rooms import KeptRoom, StagedRooms
-from tenfold.backends.cuda.run.replay import loops
 from tenfold.backends.cuda.run.staging import may_stage
 from tenfold.backends.device_program import BoundCall, Captures
 from tenfold.backends.guard import Guard
@@ -65,7 +64,8 @@ class KeptBinding(str):
         outputs_at = len(words)
         for kind in outputs:
             words += (id(kind), 0, id(kind.free))
-        words[RecordWord.PLAN] = code.address("tn_kept_plan")
+        words[RecordWord.PLAN] = code.address(room.plan)
+        words[RecordWord.RELEASE] = int(room.plan == "tn_waited_plan")
         words[RecordWord.GIVEN] = room.given(any(isinstance(a, type) for a in arguments))
         words[RecordWord.SLOW] = id(slow)
         words[RecordWord.BOUND] = data_of(bound)
@@ -122,11 +122,11 @@ class NativeCall:
         types, outputs = python.binding.types, program.outputs
         self.types, self.writes = types, python.binding.writes
         kept = staged = None
-        if program.single and not updates and (keep or types):
+        if program.whole and not updates and (keep or types):
             kept = KeptRoom(program, captures)
             program.native.add(kept)
         small = may_stage(program.plan, program.target, types, outputs)
-        if small and not keep and not loops(program.plan):  # native code can't be interrupted
+        if program.whole and small and not keep:
             staged = StagedRooms(program, captures, len(types))
             program.native.add(staged)
         self.python = self.call = _filling(python.call, kept, staged)

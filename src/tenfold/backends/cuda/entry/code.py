@@ -22,8 +22,8 @@ from tenfold.locks import once, start
 from tenfold.switching import giving_way
 
 EXPORTS = (
-    "tn_gate", "tn_dispatch", "tn_kept_plan", "tn_staged_plan",
-    "tn_room_take", "tn_room_give", "tn_at_home",
+    "tn_gate", "tn_dispatch", "tn_kept_plan", "tn_waited_plan", "tn_staged_plan",
+    "tn_cell_take", "tn_room_take", "tn_room_give", "tn_copy_part", "tn_at_home",
 )  # fmt: skip
 
 

@@ -4,6 +4,8 @@
 their addresses. Numbers of the host stand beside them: for these it has the address of the value,
 which is sent to a place of the room's where it is not what lies there, four bytes at a time within
 the stream. `given` is a `KeptWord` record; of each number there are five words, `NumberWord`.
+`tn_waited_plan` does the same for a plan that may fail, and waits; it runs without the GIL. While
+it does, its cell says BUSY, and other callers are Python's.
 
 `tn_staged_plan` has small arrays of the host brought by way of pinned memory, whose copies are
 nodes of the graph, and waits; it runs without the GIL. `given` is a `StagedWord` record: how many
@@ -23,6 +25,7 @@ from tenfold.backends.cpu.entry.record import load_field
 from tenfold.backends.cuda.entry.launch import AWAY, LaunchWord
 from tenfold.backends.llvm.text import Fragment
 
+BUSY = 1  # no address
 ROOMS = 16  # that may wait in a pool: so many callers at once are answered by native code
 
 
@@ -30,6 +33,7 @@ class KeptWord(IntEnum):
     CELL = 0  # where the room says which `Launch`, or none
     NUMBERS = 1  # how many, and where
     NUMBERS_AT = 2
+    FAULT = 3  # where a kernel says that something is wrong
 
 
 class NumberWord(IntEnum):
@@ -49,27 +53,35 @@ class StagedWord(IntEnum):
 class RoomWord(IntEnum):
     LAUNCH = 0
     PINNED = 1  # where arrays lie
-    FAULT = 2  # where a kernel says that something is wrong
+    FAULT = 2  # as in a `KeptWord` record
 
 
 _KEPT = f"""
-define dso_local i32 @tn_kept_plan(ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {{
+define internal i32 @tn_begin_kept(ptr %launch, ptr %table, ptr %given) nounwind {{
 begin:
-{load_field("%cell", "ptr", "%given", 8 * KeptWord.CELL)}
 {load_field("%count", "i64", "%given", 8 * KeptWord.NUMBERS)}
 {load_field("%numbers", "ptr", "%given", 8 * KeptWord.NUMBERS_AT)}
-  %launch = load ptr, ptr %cell, align 8
-  %none = icmp eq ptr %launch, null
-  br i1 %none, label %decline, label %look
-look:
   %all.there = icmp eq i64 %count, 0
   br i1 %all.there, label %run, label %send
 send:
   %sent = call i32 @tn_send(ptr %launch, ptr %table, ptr %numbers, i64 %count)
   %is.sent = icmp eq i32 %sent, 0
-  br i1 %is.sent, label %run, label %broken
+  br i1 %is.sent, label %run, label %failed
 run:
   %status = call i32 @tn_launch(ptr %launch, ptr %table)
+  ret i32 %status
+failed:
+  ret i32 %sent
+}}
+
+define dso_local i32 @tn_kept_plan(ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {{
+begin:
+{load_field("%cell", "ptr", "%given", 8 * KeptWord.CELL)}
+  %launch = load ptr, ptr %cell, align 8
+  %none = icmp eq ptr %launch, null
+  br i1 %none, label %decline, label %run
+run:
+  %status = call i32 @tn_begin_kept(ptr %launch, ptr %table, ptr %given)
   %begun = icmp eq i32 %status, 0
   br i1 %begun, label %done, label %broken
 done:
@@ -79,6 +91,53 @@ broken:
   br label %decline
 decline:
   ret i32 {DECLINED}
+}}
+
+define dso_local i32 @tn_waited_plan(ptr %table, ptr %arena, ptr %poll, ptr %given) nounwind {{
+begin:
+{load_field("%cell", "ptr", "%given", 8 * KeptWord.CELL)}
+  %launch = call ptr @tn_cell_take(ptr %cell, i64 {BUSY})
+  %none = icmp eq ptr %launch, null
+  br i1 %none, label %decline, label %run
+run:
+{load_field("%fault", "ptr", "%given", 8 * KeptWord.FAULT)}
+{load_field("%wait", "ptr", "%launch", 8 * LaunchWord.WAIT)}
+{load_field("%stream", "ptr", "%launch", 8 * LaunchWord.STREAM)}
+  %status = call i32 @tn_begin_kept(ptr %launch, ptr %table, ptr %given)
+  %begun = icmp eq i32 %status, 0
+  br i1 %begun, label %settle, label %broken
+settle:
+  %waited = call i32 %wait(ptr %stream)
+  %whole = icmp eq i32 %waited, 0
+  br i1 %whole, label %look, label %broken
+look:
+  %found = load volatile i32, ptr %fault, align 4
+  store volatile i32 0, ptr %fault, align 4
+  store atomic ptr %launch, ptr %cell release, align 8
+  %right = icmp eq i32 %found, 0
+  %answer = select i1 %right, i32 {DONE}, i32 {DECLINED}
+  ret i32 %answer
+broken:
+  store atomic ptr null, ptr %cell release, align 8
+  br label %decline
+decline:
+  ret i32 {DECLINED}
+}}
+
+define dso_local ptr @tn_cell_take(ptr %cell, i64 %instead) nounwind {{
+begin:
+  %found = load atomic i64, ptr %cell acquire, align 8
+  %some = icmp ugt i64 %found, {BUSY}
+  br i1 %some, label %take, label %nothing
+take:
+  %pair = cmpxchg ptr %cell, i64 %found, i64 %instead acq_rel monotonic
+  %taken = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %taken, label %done, label %nothing
+done:
+  %launch = inttoptr i64 %found to ptr
+  ret ptr %launch
+nothing:
+  ret ptr null
 }}
 """
 

@@ -31,7 +31,8 @@ _Number = ctypes.c_uint64 * (len(NumberWord) + 1)
 
 class KeptRoom:
     """The room of calls whose arrays lie on the device. They are begun in one stream, one at a time
-    by whoever has the GIL: so there is one."""
+    by whoever has the GIL: so there is one. Where a call is waited for, which is done without the
+    GIL, others are Python's meanwhile."""
 
     def __init__(self, program: CudaProgram, captures: Captures | None) -> None:
         self._program, self._captures = program, captures
@@ -47,6 +48,7 @@ class KeptRoom:
             if not type.rank and n not in program.donated
         )
         self._rows: Any = (_Number * len(self.numbers))()
+        self.plan = "tn_kept_plan" if program.single else "tn_waited_plan"
         cell, rows = ctypes.addressof(self._cell), ctypes.addressof(self._rows)
         self._arrays: Any = (ctypes.c_uint64 * len(KeptWord))(cell, 0, 0)
         self._mixed: Any = (ctypes.c_uint64 * len(KeptWord))(cell, len(self.numbers), rows)
@@ -84,14 +86,18 @@ class KeptRoom:
                 return False
             for row, n in zip(self._rows, self.numbers, strict=True):
                 row[:] = (n, room.places[n], program.parameters[n].nbytes, 0, 0)
+            for words in (self._arrays, self._mixed):
+                words[KeptWord.FAULT] = room.fault.pinned
             self._held, self._cell.value = (room, launch), launch.address
         return True
 
     def release(self) -> int:
-        """Let go of the room, which nothing is done in: how many bytes."""
+        """Let go of the room, unless somebody is in it: how many bytes."""
         with self._lock:
-            held, self._held, self._cell.value = self._held, None, 0
-            return 0 if held is None else held[0].nbytes
+            if self._held is None or not _emptied()(ctypes.addressof(self._cell), 0):
+                return 0
+            held, self._held = self._held, None
+            return held[0].nbytes
 
 
 class StagedRooms:
@@ -158,6 +164,12 @@ def _hold(program: CudaProgram, captures: Captures | None, take: Callable[[Room]
         finally:
             if not kept:
                 program.leave(room)
+
+
+@once
+def _emptied() -> Callable[[int, int], int | None]:
+    kind = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
+    return kind(entries().address("tn_cell_take"))
 
 
 @once

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenfold.backends.cuda.array import ALIGNED, DeviceArray, DeviceInput, device_input
+from tenfold.backends.cuda.array import ALIGNED, SMALL, DeviceArray, DeviceInput, device_input
 from tenfold.backends.device_program import Captures
 from tenfold.backends.program import NoMatch
 from tenfold.backends.python_dispatch import PythonDispatch
@@ -21,9 +21,6 @@ from tenfold.types import TensorType
 if TYPE_CHECKING:
     from tenfold.backends.cuda.driver.device import Device
     from tenfold.backends.cuda.run.program import CudaProgram
-
-
-SMALL = 1 << 16  # bytes that the driver has read when it is told to send them
 
 
 def run_kept(

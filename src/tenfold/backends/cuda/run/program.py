@@ -25,8 +25,9 @@ from tenfold.backends.cuda.run.kernels import BoundKernel, Kernels, bound, odd_b
 from tenfold.backends.cuda.run.memory import Address
 from tenfold.backends.cuda.run.partials import Partials
 from tenfold.backends.cuda.run.record import Surroundings
-from tenfold.backends.cuda.run.replay import Replay, single
+from tenfold.backends.cuda.run.replay import Replay, whole
 from tenfold.backends.cuda.run.room import Room, freed_with, starts_of
+from tenfold.backends.cuda.run.sending import Sender
 from tenfold.backends.cuda.run.staging import Staging, may_stage
 from tenfold.backends.cuda.run.stepper import CudaStepper
 from tenfold.backends.cuda.target import CudaTarget, target_remark
@@ -97,7 +98,9 @@ class CudaProgram(DeviceProgram):
         self.donated = plan.donated
         self.arena_bytes = plan.arena_bytes
         self._partials = Partials.of(self.code.values())
-        self.single = single(plan, self.target)
+        self.whole = whole(plan, self.target)
+        # Nobody has to wait for what can't fail.
+        self.single = self.whole and not any(k.checks for k in plan.kernels)
         self._rooms: list[Room] = []
         self.native: weakref.WeakSet[Any] = weakref.WeakSet()  # rooms that native entries have
         self.constants = self._uploaded()
@@ -280,8 +283,10 @@ class CudaProgram(DeviceProgram):
     def _through(self, room: Room, replay: Replay, given: Sequence[Array]) -> list[Array]:
         """One run on arrays that are copied as they are."""
         device, stream, first = self.device, room.stream, len(self.parameters)
-        for place, array in zip(room.places, given, strict=False):
-            device.upload(place, array, stream)
+        if room.sender is None:
+            room.sender = Sender(device, self.results, self.parameters)
+        for n, array in enumerate(given):
+            room.sender.send(n, room.places[n], array, stream)
         replay.run(room.places, stream)
         made = [
             self.results.array(t) if t.nbytes >= PINNED else np.empty(t.shape, t.dtype)

@@ -29,11 +29,9 @@ def loops(plan: Plan) -> bool:
     return any(isinstance(s, LoopStep) for p in plan.every for s in p.steps)
 
 
-def single(plan: Plan, target: CudaTarget) -> bool:
-    """Whether a plan is one graph that can't fail, and is not to be interrupted: nobody has to wait
-    for it."""
-    checks = any(k.checks for k in plan.kernels)
-    return on_device(plan, target)[id(plan)] and not (checks or loops(plan))
+def whole(plan: Plan, target: CudaTarget) -> bool:
+    """Whether a plan is one graph, and not to be interrupted."""
+    return on_device(plan, target)[id(plan)] and not loops(plan)
 
 
 class Replay:

@@ -24,6 +24,7 @@ class ResultMemory:
     def __init__(self, allocate: Callable[[int], Array]) -> None:
         self._allocate, self._lock = allocate, Lock()
         self._free: dict[int, list[Array]] = {}
+        self._given: set[int] = set()  # where arrays begin that are in use
         self.kept = self.all = 0  # bytes
 
     def array(self, type: TensorType) -> Array:
@@ -33,9 +34,14 @@ class ResultMemory:
         if block is None:
             return np.empty(type.shape, type.dtype)
         raw: Any = (ctypes.c_ubyte * type.nbytes).from_address(block.ctypes.data)
+        self._given.add(block.ctypes.data)
         weakref.finalize(raw, self._give, block).atexit = False
         made: Array = np.frombuffer(raw, type.dtype).reshape(type.shape)
         return made
+
+    def has(self, array: Array) -> bool:
+        """Whether an array is one of these."""
+        return array.__array_interface__["data"][0] in self._given
 
     def _take(self, size: int) -> Array | None:
         with self._lock:
@@ -54,6 +60,7 @@ class ResultMemory:
             return None
 
     def _give(self, block: Array) -> None:
+        self._given.discard(block.ctypes.data)
         with self._lock:
             if self.kept + block.nbytes > KEPT:
                 self.all -= block.nbytes

@@ -17,6 +17,7 @@ from tenfold.backends.device_program import Captures
 
 if TYPE_CHECKING:
     from tenfold.backends.cuda.run.replay import Replay
+    from tenfold.backends.cuda.run.sending import Sender
 
 _ALIGN = 256
 _NOTHING_ARRIVED = np.zeros(ARRIVED, np.uint8)
@@ -43,6 +44,7 @@ class Room:
 
     replay: Replay | None = None
     captured: Captures | None = None  # what lies in its last inputs
+    sender: Sender | None = None  # of large arguments
     under_way = False  # whether something in the main stream may still be at it
 
     def __init__(
