@@ -3,7 +3,8 @@ of which joins what the blocks of those before it left in memory.
 
 A row has as many parts as keep a chip busy, each a power of two of chunks (or of runs, where rows
 are columns): the partial results of parts, joined as a balanced tree by position, are then what the
-kernel's fold asks for. A row of one part needs no memory: all stages are loops of one function.
+kernel's fold asks for. Where nothing is stored along rows, the block of a row that comes last does
+that at once. A row of one part needs no memory: all stages are loops of one function.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.parts import ARRIVALS, comes_last
 from tenfold.backends.cuda.emit.point import apart
-from tenfold.backends.cuda.emit.rowform import RowForm, swept
+from tenfold.backends.cuda.emit.rowform import RowForm, rising, swept
 from tenfold.backends.cuda.emit.team import wait
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
-from tenfold.backends.llvm.writer import BITS
+from tenfold.backends.llvm.writer import BITS, COMPUTE
 from tenfold.kernel.analyse.access import in_place
 from tenfold.kernel.ir.kernel import Kernel, stages
 from tenfold.kernel.ir.number import Facts, prefers_less
@@ -94,32 +95,28 @@ class Phases(ABC):
                 one.through(members)
             one.end()
             return finish([(one.f, self.threads, self.groups, 1)], self.facts)
-        functions = []
+        if not self.groups <= ARRIVALS:
+            raise AssertionError("so many groups keep a chip busy")
+        functions = list[PhaseWriter]()
         known: list[int] = []
         for members in self.members.values():
-            part = self._function(known)
-            part.leave(part.partial(members), members)
-            functions.append((part.f, self.threads, self.groups * self.parts, 1))
+            functions.append(one := self._function(known))
+            one.leave(one.partial(members), members)
             known += members
         if self.sweeps:
-            last = self._function(known)
-            last.end()
-            functions.append((last.f, self.threads, self.groups * self.parts, 1))
-        elif self.groups <= ARRIVALS:
-            part.conclude(members)
+            functions.append(one := self._function(known))
+            one.end()
         else:
-            last = self._function(known, parted=False)
-            last.end()
-            functions.append((last.f, self.threads, self.groups, 1))
-        return finish(functions, self.facts, self.room(known, None))
+            one.conclude(members)
+        blocks = self.groups * self.parts
+        launched = [(one.f, self.threads, blocks, 1) for one in functions]
+        return finish(launched, self.facts, self.room(known, None))
 
-    def _function(self, known: Sequence[int] = (), parted: bool = True) -> PhaseWriter:
-        """One function that begins with what those before it left; its blocks have parts of rows,
-        unless only their results are left to be stored."""
+    def _function(self, known: Sequence[int] = ()) -> PhaseWriter:
+        """One function that begins with what those before it left."""
         f = self.begin()
         f.schedule = self.name
         made = self.writer(f, f.thread())
-        made.parted = bool(self.size) and parted
         made.begin(known)
         return made
 
@@ -145,7 +142,6 @@ class PhaseWriter(ABC):
     def __init__(self, phases: Phases, f: FunctionWriter, t: Thread) -> None:
         self.phases, self.f, self.t, self.w = phases, f, t, f.w
         self.form, self.kernel = phases.form, phases.kernel
-        self.parted = False  # whether blocks have parts of rows
         self.part: Text | None = None  # which part of its row this block has; None: all of it
         self.alive: Text | None = None  # whether there is a row for this thread at all
 
@@ -202,7 +198,7 @@ class PhaseWriter(ABC):
         """The number of this block's group of rows; notes which part it has, where there are."""
         w, phases = self.w, self.phases
         block = self.f.sreg("ctaid.x")
-        if not self.parted:
+        if not phases.size:
             return block
         group, part = apart(w, "i32", block, [groups, phases.parts])
         self.group, self.part = str(group), str(part)
@@ -271,10 +267,27 @@ class PhaseWriter(ABC):
             self.put(member, held)
 
     def put(self, member: int, held: Held) -> None:
+        """What a reduction came to, with its further states."""
+        if rising(self.form, member) is not None:
+            held = [held[0], self._lies_at(member, held[1])]
         self.t.put(member, 0, held[0])
         for n, i in enumerate(self.kernel.instructions):
             if i.op == "state" and i.args == (member,):
                 self.t.put(n, 0, held[1])
+
+    def _lies_at(self, member: int, place: Text) -> Text:
+        """Where an extreme lies: at the first element where none is farther than what was held at
+        first."""
+        w, i = self.w, self.kernel.instructions[member]
+        _, none = Joining.of(self.kernel, member).identity
+        first = self.kernel.instructions[i.args[1]]
+        assert first.index is not None
+        with self.t.inside(self.form.row, 0):
+            begin = self.t.as_value(first.index, first.dtype, 0)
+        ty = COMPUTE[first.dtype]
+        return w.op(
+            f"select i1 {w.op(f'icmp eq {ty} {place}, {none}')}, {ty} {begin}, {ty} {place}"
+        )
 
     def need(self, roots: Sequence[int], count: int = 1) -> None:
         """Compute what these values are made of, as far as it is not known."""
