@@ -84,7 +84,8 @@ class LaneResults(Sequence[LaneResult]):
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return LaneResults(*(column[at] for column in self._columns()), self.choices[at])
+            parts: list[Any] = [*(column[at] for column in self._columns()), self.choices[at]]
+            return LaneResults(*parts)
         outcome, score, height, length, near = (column[at].item() for column in self._columns())
         known = None if height == NO_HEIGHT else height
         return LaneResult(_OUTCOMES[outcome], score, known, length, self.choices[at], near)
