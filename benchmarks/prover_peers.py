@@ -7,7 +7,7 @@ and take shapes of their own: what suits one library's loops need not suit anoth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from tenfold.apps.prover.input.program import Program
 from tenfold.apps.prover.outcome import Outcome
 from tenfold.apps.prover.rollout.loop import RUNNING, Ends, Requests
-from tenfold.apps.prover.rollout.queue import Lane
+from tenfold.apps.prover.rollout.queue import Lanes
+from tenfold.apps.prover.rollout.results import LaneResults
 from tenfold.apps.prover.rollout.room import Room, lanes_for
-from tenfold.apps.prover.rollout.run import LaneResult, Rollout, options_of, rolled
+from tenfold.apps.prover.rollout.run import Rollout, options_of, rolled
 from tenfold.apps.prover.rollout.run import Search as How
 from tenfold.apps.prover.rollout.usage import Capacity
 
@@ -101,7 +102,7 @@ class Peer(Rollout):
         self.roll = roll
         self.met: set[Sizes] = set()
 
-    def _roll(self, lanes: Sequence[Lane], room: Room, fit: Capacity) -> list[LaneResult]:
+    def _roll(self, lanes: Lanes, room: Room, fit: Capacity) -> LaneResults:
         threads = self.search.threads
         count = min(
             len(lanes), threads * -(-len(lanes) // (threads * room.queue(self.search.beam)))
@@ -113,10 +114,10 @@ class Peer(Rollout):
             self.met.add(sizes)
             self.roll(self.asked(parts[0][: sizes.lanes], room), sizes)
 
-        def ends(part: Sequence[Lane]) -> list[LaneResult]:
+        def ends(part: Lanes) -> LaneResults:
             made = self.roll(self.asked(part, room), sizes)
             return rolled(made, len(part), self.search.height)
 
         with ThreadPoolExecutor(threads) as pool:
             made = list(pool.map(ends, parts))
-        return [made[i % count][i // count] for i in range(len(lanes))]
+        return LaneResults.dealt(made)

@@ -215,3 +215,16 @@ def test_nobody_outside_names_a_backend() -> None:
         ("backends/registry.py", "tenfold.backends.cpu.backend"),
         ("backends/registry.py", "tenfold.backends.cuda.backend"),
     ]
+
+
+def test_a_backend_that_is_named_is_looked_at_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened() -> str | None:
+        raise AssertionError("another backend was looked at")
+
+    records = registry._records
+    others = {n: replace(records[n], missing=opened) for n in ("cpu", "webgpu")}
+    monkeypatch.setattr(registry, "_records", {**records, **others})
+    assert list(tn.backends("interpreter")) == ["interpreter"]
+    monkeypatch.setattr(registry, "_records", records)
+    with pytest.raises(Unsupported, match="there is no backend 'abacus'"):
+        tn.backends("abacus")

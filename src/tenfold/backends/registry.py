@@ -59,6 +59,9 @@ def backend_record(name: str) -> Backend:
     if found is not None:
         return found
     base, device, maths = _parts(name)
+    names = backend_names()
+    if base not in names:
+        raise Unsupported(f"there is no backend {name!r}", fix=f"there are: {_listed(names)}")
     if base == name:
         made: Backend = import_module(_MODULES[name]).BACKEND
         register(made)
@@ -92,8 +95,6 @@ def backend_named(name: str | None = None, *, used: bool = True) -> Backend:
       there are: cpu, cuda...
     """
     chosen, names = name or DEFAULT, backend_names()
-    if chosen not in names and _parts(chosen)[0] not in names:
-        raise Unsupported(f"there is no backend {name!r}", fix=f"there are: {_listed(names)}")
     found = backend_record(chosen)
     why = (found.missing if used else found.uninstalled or found.missing)()
     if why is not None:

@@ -19,6 +19,7 @@ from tenfold.apps.prover.proofs.proof import Explainer
 from tenfold.apps.prover.proofs.trajectory import Retracer, Step
 from tenfold.apps.prover.result import LISTED
 from tenfold.apps.prover.rollout.engine import lanes_of, searching_of
+from tenfold.apps.prover.rollout.queue import Lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Answering:
         proved = [i for i, r in enumerate(run.results) if r.found.height is not None]
         if run.closed is not None or not proved or not self.has_traces:
             return {}
-        lanes = [lanes_of(run.results[i].query, run.settings)[0] for i in proved]
+        lanes = Lanes.of([lanes_of(run.results[i].query, run.settings)[0] for i in proved])
         retracer = Retracer(run.program)
         found = {}
         ends = searching_of(run.settings, run.program)(lanes)

@@ -70,11 +70,12 @@ def searching_of(settings: Settings, program: Program, usage: Usage | None = Non
     if settings.search == "exhaustive":
         if settings.backend == "python":
             return lambda lanes: _deepen(program, lanes, settings)
+        batch = Batch.of(settings.backend, program, 1)
         exhaustion = Exhaustion(
             settings.height,
-            _roomier(Exhaustion().room, settings),
+            _roomier(replace(Exhaustion().room, successors=batch.piece), settings),
             places=settings.states or Exhaustion().places,
-            batch=min(settings.batch or 64, 64),
+            batch=_exhausted(settings, batch),
             overflow=settings.overflow,
             backend=settings.backend,
             memory=settings.memory,
@@ -109,6 +110,11 @@ def search_of(settings: Settings, program: Program) -> Search:
 def _beam(settings: Settings) -> int:
     """States of a lane."""
     return settings.beam if settings.search == "beam" else 1
+
+
+def _exhausted(settings: Settings, batch: Batch) -> int:
+    """Candidates whose states or proofs are all enumerated, at once."""
+    return min(settings.batch or batch.exhausted, batch.exhausted)
 
 
 def _roomier(room: Room, settings: Settings) -> Room:
@@ -177,7 +183,7 @@ class _Scores:
     """The score of each lane, greater is better, which counts where there is a proof; and numbers
     in the same order."""
 
-    values: Sequence[Any]
+    values: Any  # a sequence
     numbers: Column
 
     def of(self, own: slice) -> _Scores:
@@ -216,7 +222,7 @@ def _weights_of(
     if settings.backend == "python":
         found = _weigh_plainly(program, asked, settings.height)
     else:
-        batch = min(settings.batch or 64, 64)
+        batch = _exhausted(settings, Batch.of(settings.backend, program, 1))
         found = weigh_all(program, asked, settings.height, batch, settings.backend, settings.memory)
     for i, weights in zip(proved, found, strict=True):
         if weights is None:

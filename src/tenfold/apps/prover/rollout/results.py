@@ -62,6 +62,14 @@ class LaneResults(Sequence[LaneResult]):
         code = np.full(count, int(LOST.outcome))
         return LaneResults(code, np.zeros(count), none + NO_HEIGHT, none, none.copy(), [()] * count)
 
+    @staticmethod
+    def dealt(parts: Sequence[LaneResults]) -> LaneResults:
+        """Those of lanes that were dealt out in turn: `lanes[i::n]` to part i of n."""
+        made = LaneResults.lost(sum(map(len, parts)))
+        for i, part in enumerate(parts):
+            made.put(slice(i, None, len(parts)), part)
+        return made
+
     def _columns(self) -> tuple[Column, ...]:
         return self.outcomes, self.scores, self.heights, self.lengths, self.nears
 
@@ -76,7 +84,8 @@ class LaneResults(Sequence[LaneResult]):
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return LaneResults(*(column[at] for column in self._columns()), self.choices[at])
+            parts: list[Any] = [*(column[at] for column in self._columns()), self.choices[at]]
+            return LaneResults(*parts)
         outcome, score, height, length, near = (column[at].item() for column in self._columns())
         known = None if height == NO_HEIGHT else height
         return LaneResult(_OUTCOMES[outcome], score, known, length, self.choices[at], near)

@@ -62,12 +62,15 @@ class Room:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """How much goes together on a backend: candidates of one call, lanes that search at once, slots
-    for successors that each lane adds to those of the room, and calls at a time."""
+    for successors that each lane adds to those of the room, calls at a time; of an exhaustive
+    search candidates at once, and successors of one piece."""
 
     queue: int
     lanes: int
     slots: int = 0
     threads: int = 1
+    exhausted: int = 64
+    piece: int = 1 << 12
 
     @staticmethod
     def of(backend: str, program: Program, beam: int, lanes: int | None = None) -> Batch:
@@ -76,7 +79,8 @@ class Batch:
         if not is_device(backend):
             return Batch(QUEUE, lanes or lanes_for(program, beam), threads=_cores())
         lanes = lanes or max(1, DEVICE_LANES // beam)
-        return Batch(max(QUEUE, 4 * lanes), lanes, DEVICE_SLOTS * beam)
+        queue = max(QUEUE, 4 * lanes)
+        return Batch(queue, lanes, DEVICE_SLOTS * beam, exhausted=1 << 10, piece=1 << 15)
 
     def within(self, room: Room, beam: int) -> Batch:
         """As much of it as goes with a room: each lane keeps all states of its way."""

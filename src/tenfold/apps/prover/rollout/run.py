@@ -168,12 +168,7 @@ class Rollout:
         else:
             with ThreadPoolExecutor(threads) as pool:
                 made = list(pool.map(ends, parts))
-        if count == 1:
-            return made[0]
-        results = LaneResults.lost(len(lanes))
-        for i, part in enumerate(made):
-            results.put(slice(i, None, count), part)
-        return results
+        return LaneResults.dealt(made)
 
     def options(self, room: Room, lanes: int) -> dict[str, Any]:
         """What a rollout of so many lanes is traced for on this backend."""

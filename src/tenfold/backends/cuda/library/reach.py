@@ -283,7 +283,7 @@ class _Reach:
 
         def counted(at: Position, held: list[str]) -> list[str]:
             step = self.number("chains", self.add(begins, self.mul(str(at), 3)))
-            ended = self.both(self.is_("eq", held[0], at), self.is_("sge", step, 0))
+            ended = self.both(self.is_("eq", held[0], str(at)), self.is_("sge", step, 0))
             return [self.add(held[0], w.op(f"zext i1 {ended} to i64"))]
 
         (count,) = loop(w, "i64", 0, "%longest", 1, [("i64", "0")], counted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenfold.backends.cuda.emit.block_loop import POINTER
+from tenfold.backends.cuda.emit.block_loop import POINTER, Call
 from tenfold.backends.cuda.emit.thread_loop import ThreadLoop, thread_loop_text
 from tenfold.backends.cuda.recording import place_address
 from tenfold.backends.cuda.run.block_loops import MOVING, LoopRecorder, NotOneFunction
@@ -81,7 +81,8 @@ class _ThreadLoopRecorder(LoopRecorder):
         calls = self._items(step.plans[-1], [*captures, *now, *own[:count]], [*final, *own[count:]])
         if len(calls) != 1 or self.teams:  # nothing to do, or threads that work together
             raise NotOneFunction
-        (call,) = calls
+        call = calls[0]
+        assert isinstance(call, Call)
         launch, length = self.launches[0], self.number(step.length)
         carries = [
             (self.static(POINTER, a), self.static(POINTER, b))
