@@ -33,7 +33,7 @@ class RoutineLaunch:
 RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 SORTS, GREATEST = ("sort", "argsort"), "top_few"
 FOURIER = ("fft", "rfft", "irfft")
-FACTORED = frozenset(("cholesky", "det", "eigh", "inv", "qr", "slogdet", "solve", "svd",
+FACTORED = frozenset(("cholesky", "det", "eigh", "inv", "lu", "qr", "slogdet", "solve", "svd",
                       "triangular_solve"))  # fmt: skip
 LINES = frozenset((*RUNNING, *SORTS, GREATEST))  # routines that work along lines of their one input
 
