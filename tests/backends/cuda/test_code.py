@@ -21,6 +21,7 @@ from tenfold.cache import plans
 from tenfold.errors import PlanError
 from tenfold.kernel.ir.number import Facts, prefers_less
 from tests.backends.cuda.fake_cublas import FakeCublas
+from tests.backends.cuda.fake_cufft import FakeCufft
 from tests.backends.cuda.simulated import (
     SimulatedGpu,
     SimulatedPlace,
@@ -113,6 +114,30 @@ def test_a_plan_without_a_library_runs_where_there_is_one(
     plan = tn.load(path, trust_code=True)
     assert plan.notes[-1] == "code for sm_80 from the file"
     bits(plan(X, Y), wanted)
+
+
+@pytest.mark.parametrize(
+    ("here", "note", "hosts"),
+    [
+        (None, "it calls cuFFT 12.0.1, here is none", 1),
+        (12100, "it calls cuFFT 12.0.1, here is 12.1.0", 0),
+        (12001, "code for sm_90 from the file", 0),
+    ],
+)
+def test_a_plan_that_calls_a_library_wants_the_same_version(
+    here: int | None, note: str, hosts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere it is made again."""
+    monkeypatch.setattr(tn.config, "cache", None)
+    x, path = X[:4, :5], tmp_path / "transform.plan"
+    use(monkeypatch, SimulatedGpu("sm_90", cufft=FakeCufft()))
+    tn.jit(lambda x: np.fft.rfft(x).real + 1, backend="cuda").plan(x).save(path)
+    fake = FakeCufft(here) if here is not None else None
+    use(monkeypatch, SimulatedGpu("sm_90", cufft=fake))
+    plan = tn.load(path, trust_code=True)
+    assert any(note in said for said in plan.notes)
+    assert plan.explain().count("on the host: rfft") == hosts
+    np.testing.assert_allclose(plan(x), np.fft.rfft(x).real + 1, rtol=1e-4, atol=1e-5)
 
 
 def test_a_driver_that_is_too_old_for_the_ptx(

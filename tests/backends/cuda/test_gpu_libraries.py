@@ -22,7 +22,8 @@ _MISSING = CUDA.missing()
 pytestmark = pytest.mark.skipif(_MISSING is not None, reason=f"no GPU: {_MISSING}")
 
 TRANSFORMS = ("fft", "rfft", "irfft")
-MATRICES = ("cholesky", "solve", "triangular_solve", "inv", "det", "slogdet", "qr", "eigh", "svd")
+MATRICES = ("cholesky", "solve", "triangular_solve", "inv", "det", "slogdet", "lu", "qr", "eigh",
+            "svd")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

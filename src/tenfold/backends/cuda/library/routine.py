@@ -34,7 +34,7 @@ RUNNING = ("cumsum", "cumprod", "cummax", "cummin")
 SORTS, GREATEST = ("sort", "argsort"), "top_few"
 REACH = "reach"
 FOURIER = ("fft", "rfft", "irfft")
-FACTORED = frozenset(("cholesky", "det", "eigh", "inv", "qr", "slogdet", "solve", "svd",
+FACTORED = frozenset(("cholesky", "det", "eigh", "inv", "lu", "qr", "slogdet", "solve", "svd",
                       "triangular_solve"))  # fmt: skip
 LINES = frozenset((*RUNNING, *SORTS, GREATEST))  # routines that work along lines of their one input
 

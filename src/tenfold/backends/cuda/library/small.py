@@ -3,10 +3,10 @@
 A team of 4, 8, 16 or 32 lanes of a warp has a matrix, a lane a row of it in shared memory, and
 behind it a row of the right sides. Rows are eliminated with partial pivoting, in double precision:
 each step takes the row with the greatest element of a column, and subtracts as much of it from all
-others. So a right side has come to the solution in the end. Rows are not swapped: each lane keeps
-which column its row was taken for. Of a positive definite matrix a lane has a row of its lower
-factor. A triangular matrix is substituted: each row is divided by its diagonal, and subtracted from
-those that follow.
+others, or from those that are left where there are no right sides. So a right side has come to the
+solution in the end. Rows are not swapped: each lane keeps the place that its row would have then.
+Of a positive definite matrix a lane has a row of its lower factor. A triangular matrix is
+substituted: each row is divided by its diagonal, and subtracted from those that follow.
 
 A matrix with an inf or a NaN in it, a singular one, and one whose results are no finite numbers are
 the evaluator's.
@@ -22,7 +22,7 @@ from tenfold.backends.cuda.emit.control import loop
 from tenfold.backends.cuda.emit.team import exchange, wait
 from tenfold.backends.cuda.library.polar import multiplied, polar
 from tenfold.backends.cuda.library.routine import FAULT, GpuRoutine, RoutineLaunch
-from tenfold.backends.cuda.library.small_rows import ONE, ZERO, Rows
+from tenfold.backends.cuda.library.small_rows import ONE, ZERO, Parts, Rows
 from tenfold.backends.cuda.target import WARP, CudaTarget
 from tenfold.backends.llvm.functions import called, definitions
 from tenfold.backends.llvm.text import Fragment, merged
@@ -33,7 +33,7 @@ from tenfold.types import SHORT, TensorType
 MOST = 32  # rows, and columns of right sides
 _TEAMS = (4, 8, 16, 32)
 _LEAST = float_text("double", -1.0)
-TRIANGULAR = "triangular_solve"
+TRIANGULAR, LU = "triangular_solve", "lu"
 SMALL = {  # and the arrays of each
     "cholesky": ("a", "x"),
     "solve": ("a", "b", "x"),
@@ -41,6 +41,7 @@ SMALL = {  # and the arrays of each
     "inv": ("a", "x"),
     "det": ("a", "x"),
     "slogdet": ("a", "x", "log"),
+    LU: ("a", "order", "lower", "upper"),
 }
 
 
@@ -100,11 +101,13 @@ class _Writer(Rows):
         elif self.form.name == TRIANGULAR:
             bad = self._substituted(bad)
         else:
-            bad, parity, column = self._eliminated(bad)
+            bad, parity, place = self._eliminated(bad)
             if self.form.sides:
-                bad = self._solved(bad, column)
+                bad = self._solved(bad, place)
+            elif self.form.name == LU:
+                self._triangles(place)
             else:
-                self._determinant(parity, column)
+                self._determinant(parity, place)
         w = self.w
         wrong = w.op(f"and i1 {w.op(f'icmp ne i32 {bad}, 0')}, {self.there}")
 
@@ -117,50 +120,63 @@ class _Writer(Rows):
     # Elimination.
 
     def _eliminated(self, bad: str) -> tuple[str, str, str]:
-        """All columns, one after another: what was bad, the parity of the order of rows, and which
-        column this row was taken for."""
+        """All columns, one after another: what was bad, the parity of the order of rows, and the
+        place of this one in it."""
         f, w = self.f, self.w
-        idle = w.op(f"zext i1 {w.op(f'xor i1 {self.alive}, true')} to i32")
 
         def step(column: Any, held: list[str]) -> list[str]:
-            bad, parity, taken, own = held
+            bad, parity, place = held
             j = str(column)
             value = self.get(self.row, j)
-            free = w.op(f"icmp eq i32 {taken}, 0")
-            size = w.select(free, "double", self.size(value), _LEAST)
-            chosen = self._greatest(size)
+            left = w.op(f"and i1 {self.alive}, {w.op(f'icmp sge i32 {place}, {j}')}")
+            size = self.size(value)  # NaN is behind a zero: all lanes are to choose the same
+            size = w.select(w.op(f"fcmp ord double {size}, {ZERO}"), "double", size, ZERO)
+            size = w.select(left, "double", size, _LEAST)
+            chosen, came = self._greatest(size, place)
             row = self.row_of(chosen)
             pivot = self.get(row, j)
-            bad = self.joined(bad, w.op(f"fcmp oeq double {self.size(pivot)}, {ZERO}"))
-            before = f.num("lshr", "i32", f.votes(free), self.first)
-            less = f.num("sub", "i32", f.num("shl", "i32", "1", chosen), 1)
-            passed = w.intrinsic("ctpop", "i32", f.num("and", "i32", before, less))
-            parity = f.num("add", "i32", parity, passed)
+            none = w.op(f"fcmp oeq double {self.size(pivot)}, {ZERO}")
             other = w.op(f"icmp ne i32 {self.me}, {chosen}")
-            f.when(other, lambda: self.subtract(row, j, self.divided(value, pivot)))
+            if self.form.sides:  # all others, so that nothing is left to be substituted
+                f.when(other, lambda: self.subtract(row, j, self.divided(value, pivot)))
+            else:
+                behind = w.op(f"and i1 {left}, {other}")
+                f.when(behind, lambda: self._reduce(row, j, value, pivot, none))
             wait(w)
-            same = w.op(f"xor i1 {other}, true")
-            taken = f.num("or", "i32", taken, w.op(f"zext i1 {same} to i32"))
-            return [bad, parity, taken, w.select(same, "i32", j, own)]
+            moved = w.op(f"icmp eq i32 {place}, {j}")
+            place = w.select(other, "i32", w.select(moved, "i32", came, place), j)
+            swapped = w.op(f"zext i1 {w.op(f'icmp ne i32 {came}, {j}')} to i32")
+            bad = bad if self.form.name == LU else self.joined(bad, none)
+            return [bad, f.num("xor", "i32", parity, swapped), place]
 
-        slots = [("i32", bad), ("i32", "0"), ("i32", idle), ("i32", "0")]
-        bad, parity, _, own = loop(w, "i32", "0", self.n, 1, slots, step)
-        return bad, parity, own
+        slots = [("i32", bad), ("i32", "0"), ("i32", self.me)]
+        bad, parity, place = loop(w, "i32", "0", self.n, 1, slots, step)
+        return bad, parity, w.select(self.alive, "i32", place, "0")
 
-    def _greatest(self, size: str) -> str:
-        """The lane of the team that has the greatest number, the first of several."""
+    def _greatest(self, size: str, place: str) -> tuple[str, str]:
+        """The lane of the team that has the greatest number, of several the first in the order of
+        rows, and its place in that."""
         w, lane = self.w, self.me
         step = 1
         while step < self.form.team:
-            other, theirs = exchange(w, "double", size, step), exchange(w, "i32", lane, step)
+            other = exchange(w, "double", size, step)
+            theirs, there = (exchange(w, "i32", x, step) for x in (lane, place))
             more = w.op(f"fcmp ogt double {other}, {size}")
             alike = w.op(f"fcmp oeq double {other}, {size}")
-            earlier = w.op(f"icmp slt i32 {theirs}, {lane}")
+            earlier = w.op(f"icmp slt i32 {there}, {place}")
             better = w.op(f"or i1 {more}, {w.op(f'and i1 {alike}, {earlier}')}")
             size = w.select(better, "double", other, size)
-            lane = w.select(better, "i32", theirs, lane)
+            lane, place = (
+                w.select(better, "i32", x, y) for x, y in ((theirs, lane), (there, place))
+            )
             step *= 2
-        return lane
+        return lane, place
+
+    def _reduce(self, row: str, column: str, value: Parts, pivot: Parts, none: str) -> None:
+        """This row without its element of a column, in whose place the factor is kept."""
+        factor = [self.w.select(none, "double", ZERO, x) for x in self.divided(value, pivot)]
+        self.subtract(row, column, factor)
+        self.put(self.row, column, factor)
 
     # Results.
 
@@ -196,7 +212,7 @@ class _Writer(Rows):
             total = w.op(f"fadd double {total}, {other[0]}")
             sign = multiplied(w, sign, other[1:])
             step *= 2
-        odd = w.op(f"icmp ne i32 {f.num('and', 'i32', parity, 1)}, 0")
+        odd = w.op(f"icmp ne i32 {parity}, 0")
         sign = [w.select(odd, "double", w.op(f"fneg double {x}"), x) for x in sign]
         first = w.op(f"icmp eq i32 {self.me}, 0")
         begin = f.num("mul", "i64", self.number, self.parts)
@@ -212,6 +228,32 @@ class _Writer(Rows):
             self.write("x", places, found)
 
         f.when(w.op(f"and i1 {first}, {self.there}"), write)
+
+    def _triangles(self, place: str) -> None:
+        """A row of each triangle, and where it comes from."""
+        f, w = self.f, self.w
+        one, zero = (float_text(self.type, x) for x in (1.0, 0.0))
+
+        def write(column: Any, held: list[str]) -> list[str]:
+            at = str(column)
+            below, same = (w.op(f"icmp {test} i32 {at}, {place}") for test in ("slt", "eq"))
+            value = self.get(self.row, at)
+            unit = [w.select(same, "double", x, ZERO) for x in (ONE, ZERO)[: self.parts]]
+            lower = [w.select(below, "double", x, y) for x, y in zip(value, unit, strict=True)]
+            upper = [w.select(below, "double", ZERO, x) for x in value]
+            places = self.place(place, at, "%n")
+            (spot, *_) = self.place(self.me, at, "%n")
+            spot = f.num("udiv", "i64", spot, self.parts)
+
+            def written() -> None:
+                self.write("lower", places, lower)
+                self.write("upper", places, upper)
+                f.write("order", spot, w.select(same, self.type, one, zero))
+
+            f.when(self.alive, written)
+            return []
+
+        loop(w, "i32", "0", self.n, 1, [], write)
 
     # Triangular matrices.
 
