@@ -40,7 +40,7 @@ from tenfold.types import DTYPES, SHORT, TensorType
 _STEPS = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
 _THREADS, _BLOCK = 256, 16
 _STRETCH = _THREADS * _BLOCK
-_FEW = 16  # members of a team for lines of no more than so many blocks
+_FEW = 16  # members of a team, at least
 
 _COLUMNS = """
 @compute @workgroup_size(256)
@@ -153,7 +153,8 @@ def running_routine(
         groups = -(-before * behind // _THREADS)
         words = n, behind, before * behind, 0
         return Routine(shader, (Launch("columns", groups, words),), type.nbytes)
-    team = _FEW if -(-n // _BLOCK) <= _FEW else _THREADS
+    blocks = -(-n // _BLOCK)
+    team = min(max(_FEW, 1 << (blocks - 1).bit_length()), _THREADS)
     if stretches == 1:
         shader = _shader(dtype, _STEPS[name], reverse, ["lines"], target, team)
         groups = -(-before * team // _THREADS)
