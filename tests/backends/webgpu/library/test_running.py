@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import tenfold as tn
 from tenfold.backends.cpu.backend import BACKEND as CPU
 from tenfold.backends.webgpu.library.routine import RUNNING
 from tenfold.backends.webgpu.library.running import running_routine
+from tenfold.backends.webgpu.target import WebGPUTarget
 from tenfold.graph.build import Builder
 from tenfold.ops import TABLE
 from tenfold.types import DTYPES, TensorType
@@ -17,7 +20,8 @@ from tests.backends.webgpu.here import needs_adapter
 
 pytestmark = [needs_adapter, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 SHAPES = [((5,), 0), ((3, 40), 1), ((2, 16), 1), ((3, 300), 1), ((2, 5000), 1), ((20_000,), 0),
-          ((8192,), 0), ((7, 5), 0), ((3, 50, 4), 1), ((1, 1), 0)]  # fmt: skip
+          ((8192,), 0), ((7, 5), 0), ((3, 50, 4), 1), ((1, 1), 0), ((30, 256), 1), ((9, 1000), 1),
+          ((5, 1024), 1), ((3, 2000), 1), ((2, 4096), 1)]  # fmt: skip
 
 
 def drawn(name: str, dtype: str, shape: tuple[int, ...]) -> Array:
@@ -28,13 +32,15 @@ def drawn(name: str, dtype: str, shape: tuple[int, ...]) -> Array:
     return (x if name == "cumsum" else 1 + x / 9).astype(DTYPES[dtype])
 
 
-def folded(name: str, x: Array, axis: int, reverse: bool) -> None:
+def folded(
+    name: str, x: Array, axis: int, reverse: bool, target: WebGPUTarget | None = None
+) -> None:
     given = {"axis": axis, "reverse": reverse}
     type = TensorType(x.dtype, x.shape)
     b = Builder(TABLE)
     p = b.parameter(type)
     (want,) = CPU.compile(b.finish(b.node(name, [p], given), [p]))([x.copy()])
-    routine = running_routine(name, type, given, adapter().target)
+    routine = running_routine(name, type, given, target or adapter().target)
     assert routine is not None
     got = np.zeros_like(x)
     run_shader(routine.shader, routine.bound((0, 0)), [x, got])
@@ -54,6 +60,19 @@ def test_every_dtype(dtype: str) -> None:
         if dtype != "bool" or name in ("cummax", "cummin"):
             for shape, axis in (((3, 40), 1), ((7, 5), 0)):
                 folded(name, drawn(name, dtype, shape), axis, True)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "i64"])
+def test_blocks_that_no_workgroup_shares(dtype: str) -> None:
+    """Where an adapter has less memory for it, members read and write their own."""
+    target = replace(adapter().target, workgroup_bytes=16384)
+    for shape in ((3, 40), (9, 1000), (20_000,)):
+        x = drawn("cumsum", dtype, shape)
+        for reverse in (False, True):
+            folded("cumsum", x, len(shape) - 1, reverse, target)
+    type, given = TensorType(DTYPES["f32"], (3, 40)), {"axis": 1, "reverse": False}
+    texts = [running_routine("cumsum", type, given, one) for one in (target, adapter().target)]
+    assert ["blocks[" in one.shader.text for one in texts if one] == [False, True]
 
 
 def test_in_a_program() -> None:

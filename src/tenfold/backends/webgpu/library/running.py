@@ -6,9 +6,9 @@ one after the other in stretches of 4096, and stretches one after the other agai
 the last whole block goes on from there, an element after the other. Where there are columns behind
 the axis, each of them is folded one after the other.
 
-An invocation has a block, a team of them a line or a stretch of one, and the first of a team goes
-along what its blocks come to. A line of several stretches takes three functions: what stretches
-come to, what comes before each, and the rest.
+An invocation has a block, a team of them a line or a stretch of one, which is read and written side
+by side, and the first of a team goes along what its blocks come to. A line of several stretches
+takes three functions: what stretches come to, what comes before each, and the rest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tenfold.types import DTYPES, SHORT, TensorType
 _STEPS = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
 _THREADS, _BLOCK = 256, 16
 _STRETCH = _THREADS * _BLOCK
-_FEW = 16  # members of a team for lines of no more than so many blocks
+_FEW = 16  # members of a team, at least
 
 _COLUMNS = """
 @compute @workgroup_size(256)
@@ -76,11 +76,7 @@ fn NAME(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group:
   let start = stretch * 4096u + member * 16u;
   let begin = line * count;
   var x: array<T, 16>;
-  for (var n = 0u; n < 16u; n++) {
-    let i = start + n;
-    x[n] = NOTHING;
-    if (live && i < count) { x[n] = get_x(begin + TURNED); }
-  }
+  READ
   var held = x;
   for (var far = 1u; far < 16u; far *= 2u) {
     for (var n = 15u; n >= far; n--) { held[n] = joined(held[n - far], held[n]); }
@@ -99,26 +95,60 @@ fn NAME(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group:
 """
 _TOTALS = "if (live) { s[line * N[3] + stretch] = carry; }\n  }\n}\n"
 _END = """  workgroupBarrier();
-  if (!live) { return; }
   let carry = chain[lid];
-  let base = BASE;
-  if (start + 16u <= count) {
-    for (var n = 0u; n < 16u; n++) {
-      let i = start + n;
-      set_y(begin + TURNED, joined(base, joined(carry, held[n])));
-    }
-    return;
-  }
+  var base = NOTHING;
+  if (live) { base = BASE; }
   var last = joined(base, carry);
   for (var n = 0u; n < 16u; n++) {
-    let i = start + n;
-    if (i < count) {
+    if (start + 16u <= count) {
+      held[n] = joined(base, joined(carry, held[n]));
+    } else {
       last = joined(last, x[n]);
-      set_y(begin + TURNED, last);
+      held[n] = last;
     }
   }
+  WRITTEN
 }
 """
+# Each member reads its block and writes it.
+_OWN = (
+    """
+  for (var n = 0u; n < 16u; n++) {
+    let i = start + n;
+    x[n] = NOTHING;
+    if (live && i < count) { x[n] = get_x(begin + TURNED); }
+  }""",
+    """
+  if (!live) { return; }
+  for (var n = 0u; n < 16u; n++) {
+    let i = start + n;
+    if (i < count) { set_y(begin + TURNED, held[n]); }
+  }""",
+)
+# Members read neighbours, and write them, by the memory of the workgroup; a block has a place more
+# there than elements, against conflicts.
+_SHARED = (
+    """
+  let mine = lid / TEAMu * TEAMu * 17u;
+  for (var n = 0u; n < 16u; n++) {
+    let place = n * TEAMu + member;
+    let i = stretch * 4096u + place;
+    var own = NOTHING;
+    if (live && i < count) { own = get_x(begin + TURNED); }
+    blocks[mine + place + place / 16u] = own;
+  }
+  workgroupBarrier();
+  for (var n = 0u; n < 16u; n++) { x[n] = blocks[lid * 17u + n]; }""",
+    """
+  for (var n = 0u; n < 16u; n++) { blocks[lid * 17u + n] = held[n]; }
+  workgroupBarrier();
+  if (!live) { return; }
+  for (var n = 0u; n < 16u; n++) {
+    let place = n * TEAMu + member;
+    let i = stretch * 4096u + place;
+    if (i < count) { set_y(begin + TURNED, blocks[mine + place + place / 16u]); }
+  }""",
+)
 _BASES = """
 @compute @workgroup_size(256)
 fn bases(@builtin(local_invocation_index) lid: u32, @builtin(workgroup_id) group: vec3<u32>,
@@ -153,7 +183,8 @@ def running_routine(
         groups = -(-before * behind // _THREADS)
         words = n, behind, before * behind, 0
         return Routine(shader, (Launch("columns", groups, words),), type.nbytes)
-    team = _FEW if -(-n // _BLOCK) <= _FEW else _THREADS
+    blocks = -(-n // _BLOCK)
+    team = min(max(_FEW, 1 << (blocks - 1).bit_length()), _THREADS)
     if stretches == 1:
         shader = _shader(dtype, _STEPS[name], reverse, ["lines"], target, team)
         groups = -(-before * team // _THREADS)
@@ -191,19 +222,26 @@ def _shader(
         if name in ("columns", "bases"):
             parts.append(_COLUMNS if name == "columns" else _BASES)
             continue
-        begin = _BEGIN.replace("NAME", name).replace("TEAM", str(team))
         if name == "totals":
-            parts.append(begin.replace("TOTALS\n  }\n", _TOTALS))
+            parts.append(_BEGIN.replace("NAME", name).replace("TOTALS\n  }\n", _TOTALS))
         else:
             base = "s[line * N[3] + stretch]" if len(names) > 1 else "NOTHING"
-            parts.append(begin.replace("TOTALS", "") + _END.replace("BASE", base))
+            begin = _BEGIN.replace("NAME", name).replace("TOTALS", "")
+            parts.append(begin + _END.replace("BASE", base))
+    size = 8 if ty.endswith("64") else 4
+    fits = _THREADS * (_BLOCK + 2) * size <= target.workgroup_bytes
+    read, written = _SHARED if fits else _OWN
+    parts = [
+        part.replace("READ", read).replace("WRITTEN", written).replace("TEAM", str(team))
+        for part in parts
+    ]
     turned = "(count - 1u - i)" if reverse else "i"
     body = "\n".join(parts).replace("TURNED", turned)
     body = body.replace("NOTHING", nothing).replace("<T,", f"<{ty},")
     x, y = Array("x", dtype), Array("y", dtype, written=True)
     bindings = [(Binding(BUFFER, 0), f"storage, read_write> x: array<{x.held}>"),
                 (Binding(BUFFER, 1), f"storage, read_write> y: array<{y.held}>")]  # fmt: skip
-    if "s[" in body:
+    if "s[line" in body:
         bindings.append((Binding(SCRATCH), f"storage, read_write> s: array<{ty}>"))
     bindings.append((Binding(WORDS), "storage, read> N: array<u32>"))
     functions = [x.text("N[4]"), y.text("N[5]"), join]
@@ -211,8 +249,9 @@ def _shader(
     if "Z." in "\n".join([*prelude, *functions, body]):
         bindings.append((Binding(ZERO), "uniform> Z: vec4<u32>"))
     declared = [f"@group(0) @binding({n}) var<{d};" for n, (_, d) in enumerate(bindings)]
-    if "chain[" in body:
-        declared.append(f"var<workgroup> chain: array<{ty}, {_THREADS}>;")
+    for memory, count in (("chain", _THREADS), ("blocks", _THREADS * (_BLOCK + 1))):
+        if f"{memory}[" in body:
+            declared.append(f"var<workgroup> {memory}: array<{ty}, {count}>;")
     text = "\n".join([*declared, *prelude, *functions, body])
     return Shader(
         text,
