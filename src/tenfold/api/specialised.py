@@ -156,7 +156,8 @@ class SpecialisedFunction(Callee):
                 traced.lines,
             )
         if entry_point is not None and not hooks and not entry_point.program.shut:
-            if entry_point not in self._dispatch or not entry_point.lets_in(found.captured()):
+            known = entry_point in self._dispatch and not entry_point.over
+            if not (known and entry_point.lets_in(found.captured())):
                 self._enter(call, found, entry_point.program)
             return traced, entry_point.program(arrays)
         if hooks:
@@ -312,7 +313,7 @@ class SpecialisedFunction(Callee):
             lazy = any(isinstance(c.array, Array) for c in found.captures)
             watched = None if lazy else guards(found)
             entry_point = found.entry_point
-            if entry_point is None or not entry_point.still(captures, watched):
+            if entry_point is None or entry_point.over or not entry_point.still(captures, watched):
                 arrays, strict = [*map(as_array, call.leaves)], self._options.strict
                 if verify_option(self._options.verify) != "off" and not guarded(
                     program, captures, watched or (), arrays, traced.updates, strict, made

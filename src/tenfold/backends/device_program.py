@@ -159,10 +159,11 @@ def bind_call(
     device; they do so, too, where an argument lies there."""
     count = 0 if captured is None else len(captured.arrays)
     types = program.parameters[: len(program.parameters) - count]
-    binding = CallBinding(types, updates, program.holds)
+    binding, leased = CallBinding(types, updates, program.holds), program.lease is not None
 
     def call(*args: Any, **names: Any) -> Any:
-        if names or not binding.lets_in(args) or not all(map(holds, guards)):
+        over = leased and program.lease is None  # who binds it again finds faster ways
+        if names or over or not binding.lets_in(args) or not all(map(holds, guards)):
             return slow(*args, **names)
         give = program.giver(args, keep)
         outputs: Any

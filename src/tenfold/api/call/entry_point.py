@@ -40,6 +40,7 @@ class EntryPoint:
         self.guards = guards
         self.apart = apart
         self.copied = frozenset(copied)
+        self._leased = program.lease is not None
         self.flat = form.answer is not None and not apart and not copied
         looked = ((stands, HOLDS, True),) if guards is None else guards
         answer = form.answer if self.flat else OUTPUTS
@@ -53,6 +54,11 @@ class EntryPoint:
         """What is equal for those of one function whose calls are taken apart alike."""
         others = tuple((n, id(array)) for n, array in self.apart)
         return self.form.key, others, self.copied
+
+    @property
+    def over(self) -> bool:
+        """Whether it was bound until a check would go on, which it has come to the end of."""
+        return self._leased and self.program.lease is None
 
     def has(self, captures: Sequence[np.ndarray[Any, Any]]) -> bool:
         """Whether these are the captures that it is bound to."""

@@ -122,11 +122,12 @@ class NativeCall:
         types, outputs = python.binding.types, program.outputs
         self.types, self.writes = types, python.binding.writes
         kept = staged = None
-        if program.whole and not updates and (keep or types):
+        whole = program.whole and program.lease is None  # of a lease each call is counted
+        if whole and not updates and (keep or types):
             kept = KeptRoom(program, captures)
             program.native.add(kept)
         small = may_stage(program.plan, program.target, types, outputs)
-        if program.whole and small and not keep:
+        if whole and small and not keep:
             staged = StagedRooms(program, captures, len(types))
             program.native.add(staged)
         self.python = self.call = _filling(python.call, kept, staged)
