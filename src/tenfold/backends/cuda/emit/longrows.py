@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from tenfold.backends.cuda.emit.control import loop
+from tenfold.backends.cuda.emit.control import least, loop
 from tenfold.backends.cuda.emit.function import FunctionWriter
 from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.layout import Layout
@@ -73,7 +74,27 @@ class LongRowsWriter(PhaseWriter):
         stop = w.op(f"add i32 {first}, {phases.size}")
         return first, w.intrinsic("umin", "i32", stop, w.const("i32", phases.units, False))
 
-    def slots(self, chunk: Position) -> tuple[Text, list[Slot]]:
+    def each_chunk(
+        self,
+        carried: Sequence[tuple[str, Text]],
+        body: Callable[[bool, Position, list[Text]], list[Text]],
+    ) -> list[Text]:
+        """Go through the chunks of this block's part: whole ones, of whose elements nothing is
+        asked, and then what is left of the row."""
+        w, extent = self.w, self.phases.extent
+        low, high = self.chunks()
+        if extent % _CHUNK == 0:
+            return loop(w, "i32", low, high, 1, carried, partial(body, True))
+        whole = extent // _CHUNK
+        stop = least(w, "i32", high, whole)
+        held = loop(w, "i32", low, stop, 1, carried, partial(body, True))
+        rest = [(ty, x) for (ty, _), x in zip(carried, held, strict=True)]
+        begin: Position = whole
+        if isinstance(low, str):
+            begin = w.intrinsic("smax", "i32", low, w.const("i32", whole, False))
+        return loop(w, "i32", begin, high, 1, rest, partial(body, False))
+
+    def slots(self, chunk: Position, whole: bool) -> tuple[Text, list[Slot]]:
         """The slots of this thread in a chunk."""
         w, ty, extent = self.w, self.t.position, self.phases.extent
         own = self.layout.anchor(w, ty, self.team.me)
@@ -83,7 +104,7 @@ class LongRowsWriter(PhaseWriter):
         start = w.op(f"mul {ty} {number}, {_CHUNK}")
         anchor = w.op(f"add {ty} {own}, {start}")
         offsets = self.layout.offsets()
-        if extent % _CHUNK == 0:
+        if whole:
             return anchor, [Slot(n) for n in offsets]
         slots: list[Slot] = []
         for n, offset in enumerate(offsets):
@@ -101,11 +122,10 @@ class LongRowsWriter(PhaseWriter):
         most = self.phases.size or self.phases.units
         counters = [self.counter(j, most) if j.shaped else None for j in joinings]
         begin = state_of(joinings, counters)
-        low, high = self.chunks()
 
-        def one(chunk: Position, held: list[Text]) -> list[Text]:
+        def one(whole: bool, chunk: Position, held: list[Text]) -> list[Text]:
             number, states, out = held[0], apart_of(joinings, counters, held[1:]), list[Text]()
-            anchor, slots = self.slots(chunk)
+            anchor, slots = self.slots(chunk, whole)
             with t.across(self.form.row, anchor, slots):
                 self.need(self.roots_of(members), self.count)
                 for member, joining, counter, mine in zip(
@@ -122,7 +142,7 @@ class LongRowsWriter(PhaseWriter):
                     out += mine
             return [w.op(f"add i32 {number}, 1"), *out]
 
-        number, *rest = loop(w, "i32", low, high, 1, [("i32", "0"), *begin], one)
+        number, *rest = self.each_chunk([("i32", "0"), *begin], one)
         found = list[Held]()
         states = apart_of(joinings, counters, rest)
         for joining, counter, mine in zip(joinings, counters, states, strict=True):
@@ -133,12 +153,10 @@ class LongRowsWriter(PhaseWriter):
         return found
 
     def sweep(self) -> None:
-        low, high = self.chunks()
-
-        def one(chunk: Position, _: list[Text]) -> list[Text]:
-            anchor, slots = self.slots(chunk)
+        def one(whole: bool, chunk: Position, _: list[Text]) -> list[Text]:
+            anchor, slots = self.slots(chunk, whole)
             with self.t.across(self.form.row, anchor, slots):
                 self.along(self.count)
             return []
 
-        loop(self.w, "i32", low, high, 1, (), one)
+        self.each_chunk((), one)
