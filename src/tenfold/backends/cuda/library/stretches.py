@@ -73,8 +73,7 @@ class StretchFold(LineFold):
         self._begin("carries", target, "xb", ("count", "stretches", "totals"), _FIRST)
         f, w = self.f, self.f.w
         number = f.long(f.sreg("ctaid.x"))
-        line = f.num("udiv", "i64", number, "%stretches")
-        stretch = f.num("sub", "i64", number, f.num("mul", "i64", line, "%stretches"))
+        line, stretch = self._apart("%stretches")
         self._place(line, stretch)
         self._stage_all()
         wait(w)
@@ -97,9 +96,7 @@ class StretchFold(LineFold):
         words = ("count", "stretches", "totals", "each", "parts")
         self._begin("stretches", target, "xyb", words, _SECOND)
         f, w = self.f, self.f.w
-        block = f.long(f.sreg("ctaid.x"))
-        line = f.num("udiv", "i64", block, "%parts")
-        low = f.num("sub", "i64", block, f.num("mul", "i64", line, "%parts"))
+        line, low = self._apart("%parts")
         low = f.num("mul", "i64", low, "%each")
         high = w.intrinsic("smin", "i64", f.num("add", "i64", low, "%each"), "%stretches")
         row = f.num("mul", "i64", line, "%stretches")
@@ -139,6 +136,15 @@ class StretchFold(LineFold):
         return f.text()
 
     # Where things lie.
+
+    def _apart(self, count: str) -> tuple[str, str]:
+        """The line of this block of threads, and which of so many it has of that. There is no
+        quick quotient of 64 bits."""
+        f = self.f
+        block, count = f.sreg("ctaid.x"), f.short(count)
+        line = f.num("udiv", "i32", block, count)
+        rest = f.num("sub", "i32", block, f.num("mul", "i32", line, count))
+        return f.long(line), f.long(rest)
 
     def _total(self, number: str, part: int) -> str:
         """Of what a stretch comes to, by its number among all."""
