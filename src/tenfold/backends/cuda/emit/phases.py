@@ -3,7 +3,8 @@ of which joins what the blocks of those before it left in memory.
 
 A row has as many parts as keep a chip busy, each a power of two of chunks (or of runs, where rows
 are columns): the partial results of parts, joined as a balanced tree by position, are then what the
-kernel's fold asks for. A row of one part needs no memory: all stages are loops of one function.
+kernel's fold asks for. Where nothing is stored along rows, the block of a row that comes last does
+that at once. A row of one part needs no memory: all stages are loops of one function.
 """
 
 from __future__ import annotations
@@ -94,32 +95,28 @@ class Phases(ABC):
                 one.through(members)
             one.end()
             return finish([(one.f, self.threads, self.groups, 1)], self.facts)
-        functions = []
+        if not self.groups <= ARRIVALS:
+            raise AssertionError("so many groups keep a chip busy")
+        functions = list[PhaseWriter]()
         known: list[int] = []
         for members in self.members.values():
-            part = self._function(known)
-            part.leave(part.partial(members), members)
-            functions.append((part.f, self.threads, self.groups * self.parts, 1))
+            functions.append(one := self._function(known))
+            one.leave(one.partial(members), members)
             known += members
         if self.sweeps:
-            last = self._function(known)
-            last.end()
-            functions.append((last.f, self.threads, self.groups * self.parts, 1))
-        elif self.groups <= ARRIVALS:
-            part.conclude(members)
+            functions.append(one := self._function(known))
+            one.end()
         else:
-            last = self._function(known, parted=False)
-            last.end()
-            functions.append((last.f, self.threads, self.groups, 1))
-        return finish(functions, self.facts, self.room(known, None))
+            one.conclude(members)
+        blocks = self.groups * self.parts
+        launched = [(one.f, self.threads, blocks, 1) for one in functions]
+        return finish(launched, self.facts, self.room(known, None))
 
-    def _function(self, known: Sequence[int] = (), parted: bool = True) -> PhaseWriter:
-        """One function that begins with what those before it left; its blocks have parts of rows,
-        unless only their results are left to be stored."""
+    def _function(self, known: Sequence[int] = ()) -> PhaseWriter:
+        """One function that begins with what those before it left."""
         f = self.begin()
         f.schedule = self.name
         made = self.writer(f, f.thread())
-        made.parted = bool(self.size) and parted
         made.begin(known)
         return made
 
@@ -145,7 +142,6 @@ class PhaseWriter(ABC):
     def __init__(self, phases: Phases, f: FunctionWriter, t: Thread) -> None:
         self.phases, self.f, self.t, self.w = phases, f, t, f.w
         self.form, self.kernel = phases.form, phases.kernel
-        self.parted = False  # whether blocks have parts of rows
         self.part: Text | None = None  # which part of its row this block has; None: all of it
         self.alive: Text | None = None  # whether there is a row for this thread at all
 
@@ -202,7 +198,7 @@ class PhaseWriter(ABC):
         """The number of this block's group of rows; notes which part it has, where there are."""
         w, phases = self.w, self.phases
         block = self.f.sreg("ctaid.x")
-        if not self.parted:
+        if not phases.size:
             return block
         group, part = apart(w, "i32", block, [groups, phases.parts])
         self.group, self.part = str(group), str(part)
