@@ -130,6 +130,23 @@ def test_places_among_equals_and_nans(kind: str, axis: int) -> None:
         beside(places(kind, "f32", x.shape, axis), x, out, tops)
 
 
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((2, 3 * CHUNK + 5), 1), ((300, 35), 0), ((5000, 3), 0)]
+)
+def test_places_where_no_element_is_farther_than_none(
+    kind: str, shape: tuple[int, int], axis: int
+) -> None:
+    """All infinite, or the ends of integers: the first of them."""
+    sign = 1 if kind == "argmin" else -1
+    ends = np.iinfo(np.int32)
+    for dtype, end in (("f32", sign * np.inf), ("i32", ends.max if sign > 0 else ends.min)):
+        x = np.full(shape, end, values(1, dtype).dtype)
+        out, tops = np.zeros(shape[1 - axis], np.int64), np.zeros(shape[1 - axis], x.dtype)
+        beside(places(kind, dtype, shape, axis), x, out, tops)
+        reduced(kind, dtype, shape, (axis,), x)
+
+
 @pytest.mark.parametrize("shape", [(3, 5), (4, 64), (7, 65), (9, 256), (3, 1003), (2, 1024)])
 def test_softmax(shape: tuple[int, int]) -> None:
     """One kernel for all: three stages over a row that is read once."""

@@ -14,7 +14,7 @@ from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import guarded
 from tenfold.backends.cuda.emit.parts import apart_of, counted, or_nothing, state_of
 from tenfold.backends.cuda.emit.phases import BUSY, Phases, PhaseWriter
-from tenfold.backends.cuda.emit.rowform import RowForm
+from tenfold.backends.cuda.emit.rowform import RowForm, rising
 from tenfold.backends.cuda.emit.team import chosen, wait
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
 from tenfold.backends.cuda.target import WARP
@@ -152,7 +152,8 @@ class ColumnsWriter(PhaseWriter):
                         out += counter.join(number, self._runs(joining, values, slots), mine)
                         continue
                     for given, slot in zip(values, slots, strict=True):
-                        mine = chosen(w, slot, joining, mine, joining.step(w, mine, given))
+                        made = joining.step(w, mine, given, rising(self.form, member) is not None)
+                        mine = chosen(w, slot, joining, mine, made)
                     out += mine
             return [w.op(f"add i32 {number}, 1"), *out]
 

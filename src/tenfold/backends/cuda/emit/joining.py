@@ -80,8 +80,11 @@ class Joining:
         found = np.iinfo(DTYPES[self.dtype])
         return str(int(found.min if low else found.max))
 
-    def step(self, w: Writer, held: Held, given: Sequence[Text]) -> Held:
-        """One more value."""
+    def step(self, w: Writer, held: Held, given: Sequence[Text], later: bool = False) -> Held:
+        """One more value. Of one with a `later` position it is not asked whether it is as far, so
+        what is held at first stays where no value is farther, with its position."""
+        if later and self.kind.startswith("arg"):
+            return self._either(w, self._beyond(w, held[0], given[0]), list(given), held)
         if self.kind == "dot":
             ty = COMPUTE[self.dtype]
             return [w.intrinsic("fma", ty, given[0], given[1], held[0])]
@@ -135,24 +138,27 @@ class Joining:
     def _farther(self, w: Writer, a: Held, b: Held) -> Held:
         """The farther of two values with its position; a NaN before all others, the first of
         equals."""
-        own, place = COMPUTE[self.dtype], COMPUTE[self.place]
-        beyond = self._compared(w, "gt" if self.kind == "argmax" else "lt", b[0], a[0])
-        same = self._compared(w, "eq", a[0], b[0])
+        beyond, same = self._beyond(w, a[0], b[0]), self._compared(w, "eq", a[0], b[0])
         if self.floating:
             mine, other = (self._compared(w, "ne", x[0], x[0]) for x in (a, b))
-            beyond = self._or_nan(w, beyond, mine, other)
             same = w.op(f"or i1 {same}, {w.op(f'and i1 {mine}, {other}')}")
         sooner = instruction(w, "lt", "bool", [self.place] * 2, [b[1], a[1]], False)
         beyond = w.op(f"or i1 {beyond}, {w.op(f'and i1 {same}, {sooner}')}")
-        return [
-            w.op(f"select i1 {beyond}, {own} {b[0]}, {own} {a[0]}"),
-            w.op(f"select i1 {beyond}, {place} {b[1]}, {place} {a[1]}"),
-        ]
+        return self._either(w, beyond, b, a)
 
-    @staticmethod
-    def _or_nan(w: Writer, beyond: Text, mine: Text, other: Text) -> Text:
-        ordered = w.op(f"xor i1 {mine}, true")
-        return w.op(f"or i1 {beyond}, {w.op(f'and i1 {other}, {ordered}')}")
+    def _beyond(self, w: Writer, held: Text, x: Text) -> Text:
+        """Whether a value is farther than another, or the only NaN of both."""
+        beyond = self._compared(w, "gt" if self.kind == "argmax" else "lt", x, held)
+        if not self.floating:
+            return beyond
+        nan, number = self._compared(w, "ne", x, x), self._compared(w, "eq", held, held)
+        return w.op(f"or i1 {beyond}, {w.op(f'and i1 {nan}, {number}')}")
+
+    def _either(self, w: Writer, test: Text, yes: Held, no: Held) -> Held:
+        return [
+            w.op(f"select i1 {test}, {ty} {x}, {ty} {y}")
+            for ty, x, y in zip(self.types, yes, no, strict=True)
+        ]
 
     def _product(self, w: Writer, held: Held, given: Sequence[Text]) -> Held:
         """Complex numbers multiplied, each part rounded as it stands, or by two fused steps."""

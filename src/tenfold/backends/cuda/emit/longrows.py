@@ -12,6 +12,7 @@ from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.layout import Layout
 from tenfold.backends.cuda.emit.parts import apart_of, recalled_by_block, state_of
 from tenfold.backends.cuda.emit.phases import Phases, PhaseWriter
+from tenfold.backends.cuda.emit.rowform import rising
 from tenfold.backends.cuda.emit.rows import packs
 from tenfold.backends.cuda.emit.team import Team, chosen
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
@@ -138,7 +139,8 @@ class LongRowsWriter(PhaseWriter):
                         out += counter.join(number, made, mine)
                         continue
                     for given, slot in zip(values, slots, strict=True):
-                        mine = chosen(w, slot, joining, mine, joining.step(w, mine, given))
+                        made = joining.step(w, mine, given, rising(self.form, member) is not None)
+                        mine = chosen(w, slot, joining, mine, made)
                     out += mine
             return [w.op(f"add i32 {number}, 1"), *out]
 

@@ -21,10 +21,10 @@ from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.memory import both, guard, guarded, load, store
 from tenfold.backends.cuda.emit.parts import ARRIVALS, comes_last
 from tenfold.backends.cuda.emit.point import apart
-from tenfold.backends.cuda.emit.rowform import RowForm, swept
+from tenfold.backends.cuda.emit.rowform import RowForm, rising, swept
 from tenfold.backends.cuda.emit.team import wait
 from tenfold.backends.cuda.emit.thread import Position, Text, Thread
-from tenfold.backends.llvm.writer import BITS
+from tenfold.backends.llvm.writer import BITS, COMPUTE
 from tenfold.kernel.analyse.access import in_place
 from tenfold.kernel.ir.kernel import Kernel, stages
 from tenfold.kernel.ir.number import Facts, prefers_less
@@ -267,10 +267,27 @@ class PhaseWriter(ABC):
             self.put(member, held)
 
     def put(self, member: int, held: Held) -> None:
+        """What a reduction came to, with its further states."""
+        if rising(self.form, member) is not None:
+            held = [held[0], self._lies_at(member, held[1])]
         self.t.put(member, 0, held[0])
         for n, i in enumerate(self.kernel.instructions):
             if i.op == "state" and i.args == (member,):
                 self.t.put(n, 0, held[1])
+
+    def _lies_at(self, member: int, place: Text) -> Text:
+        """Where an extreme lies: at the first element where none is farther than what was held at
+        first."""
+        w, i = self.w, self.kernel.instructions[member]
+        _, none = Joining.of(self.kernel, member).identity
+        first = self.kernel.instructions[i.args[1]]
+        assert first.index is not None
+        with self.t.inside(self.form.row, 0):
+            begin = self.t.as_value(first.index, first.dtype, 0)
+        ty = COMPUTE[first.dtype]
+        return w.op(
+            f"select i1 {w.op(f'icmp eq {ty} {place}, {none}')}, {ty} {begin}, {ty} {place}"
+        )
 
     def need(self, roots: Sequence[int], count: int = 1) -> None:
         """Compute what these values are made of, as far as it is not known."""

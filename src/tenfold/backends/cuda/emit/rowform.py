@@ -73,6 +73,17 @@ def passes(form: RowForm) -> int:
     return len(found) + swept(form)
 
 
+def rising(form: RowForm, member: int) -> int | None:
+    """By how much the positions of an argmin or argmax rise from each element of a row to the next;
+    None where they do not."""
+    args = form.kernel.instructions[member].args
+    place = form.kernel.instructions[args[-1]]
+    if len(args) < 2 or place.op != "index" or place.index is None:
+        return None
+    step = place.index.stride(form.row)
+    return step if isinstance(step, int) and step > 0 else None
+
+
 def _same(a: Any, b: Any) -> bool:
     """Whether two extents are known to be one: by the kernel, not by what they happen to be."""
     if isinstance(a, Number) or isinstance(b, Number):

@@ -14,7 +14,7 @@ from tenfold.backends.cuda.emit.joining import Held, Joining
 from tenfold.backends.cuda.emit.layout import Layout, layout_of
 from tenfold.backends.cuda.emit.memory import both, guard, load, packed, store
 from tenfold.backends.cuda.emit.point import apart
-from tenfold.backends.cuda.emit.rowform import RowForm, passes
+from tenfold.backends.cuda.emit.rowform import RowForm, passes, rising
 from tenfold.backends.cuda.emit.team import Team
 from tenfold.backends.cuda.emit.thread import Position, Slot, Text, Thread
 from tenfold.backends.llvm.writer import SIZES
@@ -157,7 +157,7 @@ class RowsEmitter:
         if joining.kind in ("min", "max"):
             self.put(member, [self.extreme(joining, args[0])])
         elif joining.kind.startswith("arg") and self.places_alone(member):
-            self.put(member, self.place_of(joining, *args))
+            self.put(member, self.place_of(member, joining))
         else:
             self.put(member, self.joined(joining, args))
 
@@ -177,26 +177,24 @@ class RowsEmitter:
     def places_alone(self, member: int) -> bool:
         """Whether nothing but the position of an extreme is asked for, and positions rise from
         slot to slot by known steps."""
-        kernel, row = self.kernel, self.form.row
-        place = kernel.instructions[kernel.instructions[member].args[1]]
-        if self.t.position != "i32" or place.op != "index" or place.index is None:
+        kernel = self.kernel
+        if self.t.position != "i32" or rising(self.form, member) is None:
             return False
         asked = [i for i in kernel.instructions if member in i.uses() and i.op != "state"]
         stored = any(member in s.uses() for s in kernel.stores)
-        step = place.index.stride(row)
-        rises = isinstance(step, int) and step > 0 and not self.t.broken(place.index)
-        return rises and not asked and not stored
+        return not asked and not stored
 
-    def place_of(self, joining: Joining, value: int, place: int) -> Held:
+    def place_of(self, member: int, joining: Joining) -> Held:
         """Where an extreme lies: once that is known, each thread looks for its first slot that has
         it, and the least position is the row's."""
         t, w = self.t, self.w
+        value, place = self.kernel.instructions[member].args
         top = self.extreme(Joining(joining.kind.removeprefix("arg"), joining.dtype), value)
-        index = self.kernel.instructions[place].index
+        index, step = self.kernel.instructions[place].index, rising(self.form, member)
         assert index is not None
-        least = Joining("min", "i32")
-        step, found = index.stride(self.form.row), "-1"
         assert step is not None
+        least = Joining("min", "i32")
+        found = "-1"
         for n in reversed(range(len(t.slots))):
             here = both(w, joining.is_extreme(w, t.get(value, n), top), t.slots[n].active)
             found = w.op(f"select i1 {here}, i32 {step * t.slots[n].offset}, i32 {found}")
