@@ -13,12 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
+import tenfold as tn
 from tenfold.backends.cpu.schedule.schedule import tune
 from tenfold.backends.cuda.compile import module_text, prepare, to_ptx
+from tenfold.backends.cuda.run.kernels import prepared
 from tenfold.backends.cuda.target import CudaTarget, named
 from tenfold.backends.llvm.target import llvmlite_version
+from tenfold.backends.registry import backend_named
 from tenfold.kernel.ir.sized import SizedKernel
 from tenfold.kernel.passes.generalise import generalise
 
@@ -107,3 +112,13 @@ def test_wide_loads(cases: dict[str, SizedKernel], chip: str, cache: str) -> Non
     for name in ("x*y+b 1024x1024", "softmax last 1024x1024", "layernorm 1024x1024"):
         assert re.search(rf"ld\.global{cache}\.v4\.(f32|b32)", made[name]), name
         assert re.search(r"st\.global\.v4\.(f32|b32)", made[name]), name
+
+
+def test_a_half_that_was_a_bfloat_is_compared_with_zero() -> None:
+    """LLVM ended the process where it saw both."""
+    x = np.zeros(300, ml_dtypes.bfloat16)
+    graph = tn.trace(lambda x: (x * x).view(np.float16) == 0, x)
+    target = named("sm_90", llvmlite_version())
+    plan = backend_named("cuda:sm_90").plan(graph)
+    texts = [text for text, _ in prepared(plan, target, False).values()]
+    assert "setp" in to_ptx(module_text(texts, target), target)

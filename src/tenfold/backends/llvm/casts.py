@@ -25,8 +25,13 @@ def from_half(w: Writer, x: str, wide: bool) -> str:
     """The bits of an f16 as the f32 of that value."""
     i16, i32, f32 = w.vector("i16", wide), w.vector("i32", wide), w.vector("float", wide)
     if w.modern:
-        half = w.op(f"bitcast {i16} {x} to {w.vector('half', wide)}")
-        return w.op(f"fpext {w.vector('half', wide)} {half} to {f32}")
+        f16 = w.vector("half", wide)
+        half = w.op(f"bitcast {i16} {x} to {f16}")
+        if w.target.arch == "nvptx64":
+            # The bits may be a bf16's: LLVM ends the process where it compares such a half with 0
+            # and sees what the bits were.
+            half = w.call(f16, f"llvm.arithmetic.fence.{mangle(f16)}", (f16, half))
+        return w.op(f"fpext {f16} {half} to {f32}")
     bits = w.op(f"zext {i16} {x} to {i32}")
     body = w.op(f"and {i32} {bits}, {w.const('i32', 0x7FFF, wide)}")
     sign = _shift(w, "shl", w.op(f"xor {i32} {bits}, {body}"), 16, wide)
