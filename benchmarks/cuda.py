@@ -3,11 +3,11 @@
     python benchmarks/cuda.py [--maths fast] [--parts cases,calls] [--json results.json] [case …]
 
 A figure is the time that the device spends in kernels and copies for one call, several at once or
-not, by CUPTI's records (torch's profiler reads them, for all peers alike): the median of ten calls.
-What fits the L2 cache is warm in it, for all alike. `copy` is the best copy of as many bytes on this
-device; a peer's figure stands beside its ratio to ours: above 1, Tenfold is faster. All multiply
-floats as such: JAX is told not to cut them to TF32. torch.compile and JAX add scattered floats in
-whatever order they come; ours, and torch, in order.
+not, by CUPTI's records (torch's profiler reads them, for all peers alike): the median of ten
+calls. What fits the L2 cache is warm in it, for all alike. `copy` is the best copy of as many
+bytes on this device; a peer's figure stands beside its ratio to ours: above 1, Tenfold is faster.
+All multiply floats as such: JAX is told not to cut them to TF32. torch.compile and JAX add
+scattered floats in whatever order they come; ours, and torch, in order.
 
 Then whole calls by the clock, from arrays on the device or NumPy's. Programs and loops are in
 `cuda_programs.py`.
