@@ -330,6 +330,9 @@ class SimulatedPlace(Place):
     def device(self) -> Any:
         return self.gpu
 
+    def _uninstalled(self) -> None:
+        """It needs no driver."""
+
     def runs(self) -> tuple[int, int]:
         return self.gpu.target.capability, self.gpu.driver
 

@@ -281,6 +281,24 @@ def test_a_check_without_memory_finds_nothing_wrong(
     assert "memory" in str(certificate)
 
 
+def test_decorating_does_not_begin_the_driver(fake: FakeLibrary) -> None:
+    """A child that is forked then may use it."""
+    f = doubled()
+    assert fake.called == []
+    f(X)
+    assert "cuInit" in fake.called
+
+
+def test_decorating_says_that_there_is_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise OSError(name)
+
+    monkeypatch.setattr(library, "_open", missing)
+    forget()
+    with pytest.raises(tn.errors.Unsupported, match="there is no NVIDIA driver"):
+        doubled()
+
+
 def test_who_answers_calls_is_said(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tn.backends()["cuda"]["entry"] == "native"
     monkeypatch.setattr(code, "unsupported", lambda: "it is made for CPython")

@@ -7,7 +7,7 @@ Their names: `cuda` is the first GPU, `cuda:1` the next, `cuda:sm_90` a chip whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -138,12 +138,15 @@ class Place:
         found = self._problem()
         return None if found is None else found.message
 
+    def _uninstalled(self) -> str | None:
+        """The same, as far as the driver tells that is not begun: a fork may follow."""
+        from tenfold.backends.cuda.driver.library import opened
+
+        found = _error_of(opened)
+        return None if found is None else found.message
+
     def _problem(self) -> TenfoldError | None:
-        try:
-            self.device()
-        except TenfoldError as error:
-            return error
-        return None
+        return _error_of(self.device)
 
     def _remedy(self) -> str | None:
         found = self._problem()
@@ -183,6 +186,7 @@ class Place:
             read_code=self._read_code,
             describe=self._describe,
             missing=self._missing,
+            uninstalled=self._uninstalled,
             remedy=self._remedy,
             absent=self._absent,
             compiler_missing=_compiler_missing,
@@ -192,6 +196,14 @@ class Place:
             release=_release,
             check_place=self._check_place,
         )
+
+
+def _error_of(ask: Callable[[], object]) -> TenfoldError | None:
+    try:
+        ask()
+    except TenfoldError as error:
+        return error
+    return None
 
 
 def _found(newest: int | None = None) -> dict[str, str]:
@@ -250,6 +262,7 @@ def _offline(target: CudaTarget) -> Backend:
         put=None,
         check_place=lambda given, name: None,
         missing=_compiler_missing,
+        uninstalled=None,
         remedy=lambda: "install llvmlite",
         unkept=lambda: "a plan for a GPU elsewhere is kept where it is saved",
     )

@@ -186,19 +186,21 @@ def forked() -> DeviceProblem:
     )
 
 
-@cache
-def _begun() -> Driver:
+def opened() -> Any:
+    """The driver's library, which is not begun by that: whoever forks then may use it."""
     for name in _NAMES:
         try:
-            library = _open(name)
-            break
+            return _open(name)
         except OSError:
             continue
-    else:
-        raise DeviceProblem(
-            "there is no NVIDIA driver here (libcuda.so.1)",
-            fix="install NVIDIA's driver, or give backend='cpu'",
-        )
-    made = Driver(library)
+    raise DeviceProblem(
+        "there is no NVIDIA driver here (libcuda.so.1)",
+        fix="install NVIDIA's driver, or give backend='cpu'",
+    )
+
+
+@cache
+def _begun() -> Driver:
+    made = Driver(opened())
     made.cuInit(0)
     return made
