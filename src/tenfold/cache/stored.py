@@ -15,9 +15,9 @@ from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
 from tenfold.cache.key import CacheKey, key_of, key_with
 from tenfold.cache.record import Caller, nearest, record_of
 from tenfold.config import config
-from tenfold.errors import FileError, ParityError, ParityWarning
+from tenfold.errors import FileError, ParityError, ParityWarning, PlanError
 from tenfold.frames import warn
-from tenfold.graph import Graph
+from tenfold.graph import Graph, Source
 from tenfold.plan.file.sections import Sections
 from tenfold.seam import passed
 from tenfold.version import source
@@ -25,7 +25,7 @@ from tenfold.version import source
 if TYPE_CHECKING:
     from tenfold.plan import Plan
 
-CODE, CHECKED = "code", "checked"
+CODE, PLANNED, CHECKED = "code", "planned", "checked"
 Options = tuple[tuple[str, str], ...]
 
 _disks: dict[tuple[str, int], Disk] = {}
@@ -117,13 +117,30 @@ def find_program(
         code = backend.read_code(sections.raw(CODE))
         why = code.unusable()
         if why is None:
-            found = code.restore(plan)
+            found = code.restore(lambda: _kept_plan(backend, graph, sections) or plan())
             found.checksum, found.unjudged = sections.digest, False
             return found
     except FileError as error:
         why = error.message
     store.move_aside(PLAN, key, why)
     return None
+
+
+def _kept_plan(backend: Backend, graph: Graph, sections: Sections) -> Plan | None:
+    """The plan in an entry, if there is one and the lines in it are those of today's source."""
+    if PLANNED not in sections:
+        return None
+    from tenfold.plan.file.file import read_plan  # by those alone that look at a plan
+
+    try:
+        own, found = read_plan(sections.raw(PLANNED), backend.capabilities(backend.target()))
+    except PlanError:
+        return None
+    return found if own == graph and _lines(own) == _lines(graph) else None
+
+
+def _lines(graph: Graph) -> list[Source | None]:
+    return [node.source for one in (*graph.scopes(), graph) for node in one.nodes]
 
 
 def keep_program(
@@ -140,7 +157,12 @@ def keep_program(
     except ParityError as error:  # it goes on in this process, as it was judged
         warn(f"not kept in the cache: {error.message}", ParityWarning)
         return
-    program.checksum = store.write(PLAN, key, {CODE: code.pack()})
+    sections = {CODE: code.pack()}
+    if backend.put is not None:  # a device's programs are bound by their plans
+        from tenfold.plan.file.file import write_plan
+
+        sections[PLANNED] = write_plan(program.plan, graph)
+    program.checksum = store.write(PLAN, key, sections)
     if caller is not None:
         record = record_of(caller, graph.digest, backend, options)
         store.keep_record(caller.id, key, {RECORD: msgpack.packb(record)})

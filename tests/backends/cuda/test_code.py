@@ -208,9 +208,29 @@ def test_the_disk_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     after = tn.stats()
     assert after["kernels_compiled"] == before["kernels_compiled"]
     assert after["cache_misses"] == before["cache_misses"]
+    assert after["plans"] == before["plans"]  # it lies there, too
     certificate = again.certificate(X, Y)
     assert certificate is not None
     assert certificate.complete
+
+
+def test_a_plan_on_disk_with_other_lines_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors and explanations name the lines of today's source."""
+    monkeypatch.setattr(tn.config, "cache", str(tmp_path))
+    for start, made in ((0, 1), (0, 0), (7, 1), (7, 1)):
+        use(monkeypatch, SimulatedGpu())
+        plans.clear()
+        text = "\n" * start + "def f(x):\n    return np.exp(x) * x"
+        names: dict[str, Any] = {"np": np}
+        exec(compile(text, "moved.py", "exec"), names)
+        before = tn.stats()["plans"]
+        f = tn.jit(names["f"], backend="cuda")
+        f(X)
+        assert tn.stats()["plans"] - before == made
+        assert f"moved.py:{start + 2}" in f.plan(X).explain()
+        assert f.ready(60)
 
 
 def test_a_kernel_that_is_shared_is_kept_with_its_own_code(
