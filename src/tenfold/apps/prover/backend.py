@@ -26,11 +26,12 @@ def check_device(backend: str) -> None:
     """An error where a run names a GPU that can't be used here: it says what is missing."""
     if not is_device(backend):
         return
-    try:
-        tn.jit(padded, backend=backend)
-    except tn.TenfoldError as error:
-        fix = "say --backend compiled, which is the processor; tn.backends() says what is here"
-        raise InputError(error.message, fix=fix) from None
+    why = tn.backends(backend)[backend].get("missing")
+    if why:
+        raise InputError(
+            f"the backend {backend!r} can't be used here: {why}",
+            fix="say --backend compiled, which is the processor; tn.backends() says what is here",
+        )
 
 
 def target_of(backend: str) -> str:
