@@ -7,7 +7,8 @@ A run is by the clock, from arrays on the device to results on it, waited for: t
 rounds of many calls. A first call is in this process, once the device is open and packages are
 imported; Tenfold checks what it made meanwhile, and keeps nothing on disk. All multiply floats as
 such: JAX and torch are told not to cut them to TF32. `reduce` is torch.compile's reduce-overhead,
-which replays CUDA graphs.
+which replays CUDA graphs; the rollout stands beside it where `torch` is named for a program,
+since it takes 25 s to compile.
 
 A cold start is a process of its own: a function of 100 kernels that do not merge, its first call
 from when the context stands; then the same in a second process, which finds it on disk.

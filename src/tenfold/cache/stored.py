@@ -15,7 +15,7 @@ from tenfold.cache.disk import CERTIFICATE, OBJECT, PLAN, RECORD, Disk, log
 from tenfold.cache.key import CacheKey, key_of, key_with
 from tenfold.cache.record import Caller, nearest, record_of
 from tenfold.config import config
-from tenfold.errors import FileError, ParityError, ParityWarning, PlanError
+from tenfold.errors import FileError, ParityError, ParityWarning
 from tenfold.frames import warn
 from tenfold.graph import Graph, Source
 from tenfold.plan.file.sections import Sections
@@ -132,10 +132,7 @@ def _kept_plan(backend: Backend, graph: Graph, sections: Sections) -> Plan | Non
         return None
     from tenfold.plan.file.file import read_plan  # by those alone that look at a plan
 
-    try:
-        own, found = read_plan(sections.raw(PLANNED), backend.capabilities(backend.target()))
-    except PlanError:
-        return None
+    own, found = read_plan(sections.raw(PLANNED), backend.capabilities(backend.target()))
     return found if own == graph and _lines(own) == _lines(graph) else None
 
 

@@ -117,7 +117,10 @@ class Cublas:
                 fix="free arrays that lie on it, or give it less at a time",
             )
         words = _STATUS.get(status, f"error {status}")
-        return DeviceProblem(f"cublasLt {self.version}: {words} (status {status} in {name})")
+        return DeviceProblem(
+            f"cublasLt {self.version}: {words} (status {status} in {name})",
+            fix="report the program; with TENFOLD_CUBLAS=off products are our own",
+        )
 
 
 @cache
